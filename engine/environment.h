@@ -1,0 +1,17 @@
+// Our environment variables, read once at the first use of the device.
+#pragma once
+
+#include "fusion/flush/policy.h"
+
+namespace ae::engine {
+
+struct Environment {
+  fusion::PolicySettings policy;
+  bool launch_blocking = false;
+  int threads = 0;  // 0: as many as torch would use
+};
+
+/// Throws ValueError, naming the variable and what it may be, on an unknown value.
+Environment read_environment();
+
+}  // namespace ae::engine

@@ -1,0 +1,22 @@
+// Descriptions of reductions (see kernel.h) that other files use too.
+#pragma once
+
+#include "engine/record/shape.h"
+
+namespace ae::engine {
+
+/// Reduces `self` over `dims` (empty: all). The call's result or target has dtype `type`; contiguous. False for what is
+/// not recorded: nothing to reduce, invalid dims, targets that PyTorch rejects or that overlap the input.
+bool reduce(Call& call, Opcode opcode, at::ScalarType common, at::ScalarType type, const at::Tensor& self,
+            at::OptionalIntArrayRef dims, bool keepdim, c10::ArrayRef<Input> more_inputs = {},
+            c10::ArrayRef<int64_t> attributes = {});
+
+bool sum(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim,
+         std::optional<at::ScalarType> dtype);
+bool mean(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim,
+          std::optional<at::ScalarType> dtype);
+bool vector_norm(Call& call, const at::Tensor& self, const at::Scalar& ord, at::OptionalIntArrayRef dims, bool keepdim,
+                 std::optional<at::ScalarType> dtype);
+bool max_of_all(Call& call, const at::Tensor& self);
+
+}  // namespace ae::engine

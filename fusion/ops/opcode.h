@@ -1,0 +1,117 @@
+// The operators that a trace can hold. An operator is what PyTorch dispatched; how it decomposes into primitives is
+// written once, in fusion/ops, and is the same in every mode. Library operators are run by a call of the device.
+#pragma once
+
+#include <cstdint>
+
+namespace ae::fusion {
+
+// Kinds of operators:
+//   pointwise  all accesses have the node's shape (inputs are broadcast with stride 0); no reduced dimensions
+//   reduce     the node's shape is the input's; bits of `reduced` say which dimensions are reduced; accesses with
+//              stride 0 in all reduced dimensions are kept level (outputs of reductions, statistics), others full level
+//   library    every access has its own shape; run by a LibraryCall
+//
+// X(name, kind)  Inputs, attributes and scalars of each are documented with its builder in fusion/ops/*.cpp.
+#define AE_OPCODES(X)                                                                                                 \
+  /* Pointwise operators that are one primitive on the common dtype: in(a[, b[, c]]) -> out. */                       \
+  X(neg, pointwise) X(abs, pointwise) X(sign, pointwise) X(floor, pointwise) X(ceil, pointwise) X(trunc, pointwise)  \
+  X(round, pointwise) X(sqrt, pointwise) X(reciprocal, pointwise) X(rsqrt, pointwise) X(exp, pointwise)              \
+  X(exp2, pointwise) X(expm1, pointwise) X(log, pointwise) X(log2, pointwise) X(log10, pointwise)                    \
+  X(log1p, pointwise) X(sin, pointwise) X(cos, pointwise) X(tan, pointwise) X(asin, pointwise) X(acos, pointwise)    \
+  X(atan, pointwise) X(sinh, pointwise) X(cosh, pointwise) X(tanh, pointwise) X(erf, pointwise) X(erfc, pointwise)   \
+  X(sigmoid, pointwise) X(logical_not, pointwise) X(bitwise_not, pointwise) X(isnan, pointwise) X(isinf, pointwise)  \
+  X(add, pointwise) X(sub, pointwise) X(mul, pointwise) X(div, pointwise) X(floor_div, pointwise)                    \
+  X(trunc_div, pointwise) X(remainder, pointwise) X(fmod, pointwise) X(pow, pointwise) X(atan2, pointwise)           \
+  X(hypot, pointwise) X(maximum, pointwise) X(minimum, pointwise) X(fmax, pointwise) X(fmin, pointwise)              \
+  X(eq, pointwise) X(ne, pointwise) X(lt, pointwise) X(le, pointwise) X(gt, pointwise) X(ge, pointwise)              \
+  X(bitwise_and, pointwise) X(bitwise_or, pointwise) X(bitwise_xor, pointwise) X(shift_left, pointwise)              \
+  X(shift_right, pointwise) X(copysign, pointwise)                                                                    \
+  /* Pointwise operators of several primitives. */                                                                    \
+  X(copy, pointwise)          /* in(a) -> out: a cast, or plain data movement */                                      \
+  X(fill, pointwise)          /* in(value) -> out */                                                                  \
+  X(arange, pointwise)        /* in(start, step) -> out: start + i * step */                                          \
+  X(square, pointwise) X(frac, pointwise) X(relu, pointwise) X(logical_and, pointwise) X(logical_or, pointwise)      \
+  X(logical_xor, pointwise)                                                                                           \
+  X(add_scaled, pointwise)    /* in(a, b, alpha): a + alpha * b */                                                    \
+  X(sub_scaled, pointwise)    /* in(a, b, alpha): a - alpha * b */                                                    \
+  X(where, pointwise)         /* in(condition, a, b) */                                                               \
+  X(clamp, pointwise)         /* in(a, low, high): min(max(a, low), high), NaN of a wins */                           \
+  X(clamp_min, pointwise)     /* in(a, low) */                                                                        \
+  X(clamp_max, pointwise)     /* in(a, high) */                                                                       \
+  X(lerp, pointwise)          /* in(a, b, weight); attr 0: 0, or 1 = |weight| < 0.5 is known, 2 = >= 0.5 is */         \
+  X(addcmul, pointwise)       /* in(a, b, c, value): a + value * b * c */                                             \
+  X(addcdiv, pointwise)       /* in(a, b, c, value): a + value * (b / c) */                                           \
+  X(threshold, pointwise)     /* in(a, threshold, value): a <= threshold ? value : a */                               \
+  X(threshold_backward, pointwise) /* in(grad, a, threshold): a <= threshold ? 0 : grad */                            \
+  X(leaky_relu, pointwise)    /* in(a, slope) */                                                                      \
+  X(leaky_relu_backward, pointwise) /* in(grad, a, slope) */                                                          \
+  X(elu, pointwise)           /* in(a, alpha, scale, input_scale) */                                                  \
+  X(silu, pointwise) X(silu_backward, pointwise)             /* in(grad, a) */                                        \
+  X(gelu, pointwise)          /* attr 0: 0 = erf, 1 = tanh */                                                         \
+  X(gelu_backward, pointwise) /* in(grad, a); attr as gelu */                                                         \
+  X(softplus, pointwise)      /* in(a, beta, threshold) */                                                            \
+  X(softplus_backward, pointwise) /* in(grad, a, beta, threshold) */                                                  \
+  X(tanh_backward, pointwise) /* in(grad, out): grad * (1 - out^2) */                                                 \
+  X(sigmoid_backward, pointwise)  /* in(grad, out) */                                                                 \
+  X(logit, pointwise)         /* in(a) */                                                                             \
+  X(nan_to_num, pointwise)    /* in(a, nan, posinf, neginf) */                                                        \
+  X(mse, pointwise)           /* in(a, b): (a - b)^2 */                                                               \
+  X(scaled_difference, pointwise) /* in(grad, a, b, scale): scale * (a - b) * grad */                                 \
+  X(tril, pointwise)          /* in(a); attr 0: diagonal; last two dims of the node; others -> 0 */                   \
+  X(triu, pointwise)                                                                                                  \
+  X(fused_adamw, pointwise)   /* in(param, grad, m, v, [max_v], step, lr, beta1, beta2, wd, eps): see fusion/ops/optimizer.cpp */ \
+  /* Random: scalars seed, offset. */                                                                                 \
+  X(uniform, pointwise)       /* in(from, to, seed, offset) */                                                        \
+  X(normal, pointwise)        /* in(mean, std, seed, offset) */                                                       \
+  X(bernoulli, pointwise)     /* in(p, seed, offset) -> 0 or 1 */                                                     \
+  X(random_int, pointwise)    /* in(low, range, seed, offset): low + bits % range; 64 bits when attr 0 is 1 */        \
+  X(exponential, pointwise)   /* in(lambda, seed, offset) */                                                          \
+  X(dropout, pointwise)       /* in(a, keep_probability, scale, seed, offset) -> out, mask (bool) */                  \
+  X(masked_scale, pointwise)  /* in(grad, mask, scale): grad * mask * scale */                                        \
+  X(nll_backward, pointwise)  /* in(grad, target, ignore[, total][, weight]) -> grad_in; attrs: bits, class dim */     \
+  /* Reductions. */                                                                                                   \
+  X(sum, reduce) X(prod, reduce) X(amax, reduce) X(amin, reduce) X(any, reduce) X(all, reduce)                        \
+  X(mean, reduce)             /* in(a, count) */                                                                      \
+  X(var, reduce)              /* in(a, count, divisor) -> var[, mean]; attr 0: 1 = standard deviation */              \
+  X(norm, reduce)             /* in(a[, p]); attr 0: 0 = 2-norm, 1 = 1-norm, 2 = inf, 3 = -inf, 4 = 0-norm, 5 = p */  \
+  X(logsumexp, reduce)                                                                                                \
+  X(softmax, reduce)          /* in(a) -> out */                                                                      \
+  X(log_softmax, reduce)                                                                                              \
+  X(softmax_backward, reduce) /* in(grad, out) -> grad_in */                                                          \
+  X(log_softmax_backward, reduce)                                                                                     \
+  X(layer_norm, reduce)       /* in(a, count, eps[, weight][, bias]) -> out, mean, rstd; attr 0: bit 0 weight, bit 1 bias */ \
+  X(layer_norm_backward, reduce)   /* in(grad, a, mean, rstd, count[, weight]) -> grad_in */                          \
+  X(layer_norm_backward_affine, reduce) /* in(grad, a, mean, rstd) -> grad_weight, grad_bias; attr 0: bit 0 / 1 which */ \
+  X(rms_norm, reduce)         /* in(a, count, eps[, weight]) -> out, rrms */                                          \
+  X(nll_gather, reduce)       /* in(logp, target, ignore[, weight]) -> loss, weight per row; attr 0: class dim */      \
+  /* Library. */                                                                                                      \
+  X(library, library)         /* attr 0: index into the engine's table of library operators */
+
+enum class Opcode : uint16_t {
+#define AE_X(name, kind) name,
+  AE_OPCODES(AE_X)
+#undef AE_X
+};
+
+enum class OpKind : uint8_t { pointwise, reduce, library };
+
+constexpr OpKind kind_of(Opcode opcode) {
+  constexpr OpKind kKinds[] = {
+#define AE_X(name, kind) OpKind::kind,
+      AE_OPCODES(AE_X)
+#undef AE_X
+  };
+  return kKinds[static_cast<int>(opcode)];
+}
+
+constexpr const char* name_of(Opcode opcode) {
+  constexpr const char* kNames[] = {
+#define AE_X(name, kind) #name,
+      AE_OPCODES(AE_X)
+#undef AE_X
+  };
+  return kNames[static_cast<int>(opcode)];
+}
+
+}  // namespace ae::fusion

@@ -1,0 +1,85 @@
+// The same bits, however a program is cut and by whatever number of threads it is run.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/cpp/support/random_program.h"
+
+namespace ae::fusion::testing {
+namespace {
+
+Recorder make_recorder(device::Device& device, bool adaptive, int64_t period = 0) {
+  PolicySettings settings;
+  settings.adaptive = adaptive;
+  settings.period = period;
+  return Recorder(device, settings, {test_library(), {}, {}});
+}
+
+/// What is wrong with the program, in words; empty text when nothing is.
+std::string check(const Program& program, uint32_t seed) {
+  const Contents expected = interpret_program(program);
+  const std::vector<bool> cuts = random_cuts(program, seed);
+  for (int threads : {1, 2}) {
+    device::Device& device = host_device(threads);
+    const std::string suffix = " with " + std::to_string(threads) + " threads: ";
+    const auto compare = [&](const char* what, Recorder& recorder, const std::vector<bool>& places) {
+      const std::string wrong = difference(program, expected, run(program, recorder, device, places));
+      return wrong.empty() ? wrong : what + suffix + wrong;
+    };
+    Recorder unfused = make_recorder(device, false), fused = make_recorder(device, true), cut = make_recorder(device, true),
+             periodic = make_recorder(device, true, 2 + seed % 3);
+    for (auto& [what, recorder, places] : std::initializer_list<std::tuple<const char*, Recorder*, std::vector<bool>>>{
+             {"unfused", &unfused, {}},
+             {"fused", &fused, {}},
+             {"fused, replayed", &fused, {}},
+             {"cut", &cut, cuts},
+             {"cut otherwise", &fused, cuts},
+             {"flushed periodically", &periodic, {}}})
+      if (std::string wrong = compare(what, *recorder, places); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+std::string check_noting_exceptions(const Program& program, uint32_t seed) {
+  try {
+    return check(program, seed);
+  } catch (const std::exception& error) {
+    return std::string("exception: ") + error.what();
+  }
+}
+
+/// Leaves out operators as long as the program stays wrong. A fresh buffer whose first writer is gone is no longer fresh.
+Program shrink(Program program, uint32_t seed) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    for (size_t i = program.ops.size(); i-- > 0;) {
+      Program less = program;
+      for (const View& output : less.ops[i].outputs) less.buffers[output.buffer].fresh = false;
+      less.ops.erase(less.ops.begin() + static_cast<std::ptrdiff_t>(i));
+      if (check_noting_exceptions(less, seed).empty()) continue;
+      program = std::move(less);
+      smaller = true;
+    }
+  }
+  return program;
+}
+
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : otherwise;
+}
+
+TEST(Differential, RandomProgramsGiveTheSameBitsHoweverTheyAreCut) {
+  const int first = from_environment("AE_FIRST_SEED", 0), count = from_environment("AE_SEEDS", 2000);
+  int wrong = 0;
+  for (int seed = first; seed < first + count && wrong < 3; ++seed) {
+    const Program program = random_program(seed);
+    if (check_noting_exceptions(program, seed).empty()) continue;
+    ++wrong;
+    const Program small = shrink(program, seed);
+    ADD_FAILURE() << "seed " << seed << ": " << check_noting_exceptions(small, seed) << "\n" << print(small);
+  }
+}
+
+}  // namespace
+}  // namespace ae::fusion::testing
