@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,19 @@ def run(
             process.close()
 
 
+def busy_share(seconds: float = 0.5) -> float:
+    """Return the share of the machine's processor time that others use, watched for some seconds."""
+
+    def reading() -> tuple[int, int]:
+        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]  # all; idle and waiting for a disk
+
+    total, idle = reading()
+    time.sleep(seconds)
+    total_after, idle_after = reading()
+    return 1 - (idle_after - idle) / max(1, total_after - total)
+
+
 def spread(values: list[float]) -> dict[str, float]:
     """Return the median and the range."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
@@ -233,7 +247,13 @@ def main() -> int:
             return 2
         contestants = [contestant for contestant in contestants if contestant.name in args.contestants]
     settings = {"rounds": args.rounds, "threads": args.threads, "seconds": args.seconds}
-    report: dict[str, Any] = {"settings": settings, "machine": platform.platform(), "workloads": {}}
+    busy = busy_share()
+    report: dict[str, Any] = {
+        "settings": settings,
+        "machine": platform.platform(),
+        "busy_before": busy,
+        "workloads": {},
+    }
     failures = []
     with Progress(console=console, refresh_per_second=1) as progress:
         for name in args.workloads:
@@ -242,6 +262,8 @@ def main() -> int:
             except ContestantFailed as failure:
                 failures.append(f"bench: {name}: {failure}")
     show(report, contestants, args, console)
+    if busy > 0.1:
+        console.print(f"Other processes used {busy:.0%} of the machine when this began: do not trust the ratios.")
     for failure in failures:
         console.print(failure, style="red", markup=False)
     if args.json:

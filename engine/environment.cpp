@@ -30,8 +30,8 @@ int64_t read_number(const char* name, int64_t least, int64_t otherwise) {
   if (!text) return otherwise;
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  TORCH_CHECK_VALUE(error == std::errc() && end == text->data() + text->size() && value >= least, "[neuron] ", name, " is '",
-                    *text, "'; it may be a whole number from ", least, " on.");
+  TORCH_CHECK_VALUE(error == std::errc() && end == text->data() + text->size() && value >= least, "[neuron] ", name,
+                    " is '", *text, "'; it may be a whole number from ", least, " on.");
   return value;
 }
 

@@ -27,7 +27,8 @@ class Gil {
 
 bool is_skipped(std::string_view file) {
   return (!g_torch_folder.empty() && file.starts_with(g_torch_folder)) ||
-         (!g_own_folder.empty() && file.starts_with(g_own_folder) && !file.substr(g_own_folder.size()).starts_with("demo/"));
+         (!g_own_folder.empty() && file.starts_with(g_own_folder) &&
+          !file.substr(g_own_folder.size()).starts_with("demo/"));
 }
 
 // The text of a code object's file name, which lives as long as the code object.

@@ -46,9 +46,10 @@ void forget_after_fork() {
 Runtime& start() {
   std::lock_guard lock(start_mutex());
   if (Runtime* runtime = g_runtime.load()) return *runtime;
-  TORCH_CHECK(!g_bad_fork.load(),
-              "[neuron] the device cannot be used in a forked child of a process that had used it. Start processes with "
-              "the 'spawn' method instead (torch.multiprocessing.set_start_method('spawn')).");
+  TORCH_CHECK(
+      !g_bad_fork.load(),
+      "[neuron] the device cannot be used in a forked child of a process that had used it. Start processes with "
+      "the 'spawn' method instead (torch.multiprocessing.set_start_method('spawn')).");
   const Environment environment = read_environment();
   auto runtime = std::make_unique<Runtime>();
   runtime->launch_blocking = environment.launch_blocking;
@@ -68,7 +69,8 @@ Runtime& start() {
 
 Runtime& runtime() {
   Runtime* runtime = g_runtime.load(std::memory_order_acquire);
-  if (runtime) [[likely]] return *runtime;
+  if (runtime) [[likely]]
+    return *runtime;
   return start();
 }
 
@@ -76,7 +78,8 @@ Runtime& runtime() {
 template <class E>
 [[noreturn]] void throw_with_origin(const E& error, const std::string& origin) {
   E copy = error;
-  if (!origin.empty()) copy.add_context("This operator ran on the neuron device later than it was called; it was recorded at " + origin);
+  if (!origin.empty())
+    copy.add_context("This operator ran on the neuron device later than it was called; it was recorded at " + origin);
   throw copy;
 }
 
@@ -84,7 +87,8 @@ template <class E>
   try {
     std::rethrow_exception(failure.error);
   } catch (const device::OutOfMemory& error) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, error.what(), failure.origin.empty() ? "" : " (recorded at " + failure.origin + ")");
+    TORCH_CHECK_WITH(OutOfMemoryError, false, error.what(),
+                     failure.origin.empty() ? "" : " (recorded at " + failure.origin + ")");
   } catch (const c10::IndexError& error) {
     throw_with_origin(error, failure.origin);
   } catch (const c10::ValueError& error) {
@@ -136,7 +140,8 @@ void flush(FlushReason reason) {
 }
 
 void after_record() {
-  if (runtime().launch_blocking) [[unlikely]] synchronize(FlushReason::unfused);
+  if (runtime().launch_blocking) [[unlikely]]
+    synchronize(FlushReason::unfused);
 }
 
 void rethrow_for_torch() {

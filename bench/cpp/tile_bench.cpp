@@ -162,7 +162,13 @@ BENCHMARK(chain_hand_written)->Arg(1 << 16)->Arg(1 << 20)->Arg(1 << 24)->UseReal
 BENCHMARK(exp_tiles)->Arg(1 << 20)->UseRealTime();
 BENCHMARK(copy_tiles)->Arg(16)->Arg(1 << 20)->Arg(1 << 24)->UseRealTime();
 BENCHMARK(copy_stream)->Arg(1 << 20)->Arg(1 << 24)->UseRealTime();
-BENCHMARK(sum_tiles)->Args({1024, 128, 0})->Args({1024, 128, 1})->Args({1, 1 << 20, 0})->Args({8192, 1024, 0})->Args({8192, 1024, 1})->UseRealTime();
+BENCHMARK(sum_tiles)
+    ->Args({1024, 128, 0})
+    ->Args({1024, 128, 1})
+    ->Args({1, 1 << 20, 0})
+    ->Args({8192, 1024, 0})
+    ->Args({8192, 1024, 1})
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace ae::device::host

@@ -10,7 +10,7 @@ AE_OP(IntSub, static_cast<T>(static_cast<wrapping<T>>(x) - static_cast<wrapping<
 AE_OP(IntMul, static_cast<T>(static_cast<wrapping<T>>(x) * static_cast<wrapping<T>>(y)));
 AE_OP(IntMaximum, x < y ? y : x);
 AE_OP(IntMinimum, y < x ? y : x);
-AE_OP(IntAnd, static_cast<T>(x & y));
+AE_OP(IntAnd, static_cast<T>(x& y));
 AE_OP(IntOr, static_cast<T>(x | y));
 AE_OP(IntXor, static_cast<T>(x ^ y));
 
@@ -32,11 +32,15 @@ inline T truncated_rest(T x, T y) {
 
 struct IntTruncDiv {
   template <class T>
-  static T apply(T x, T y) { return truncated_quotient(x, y); }
+  static T apply(T x, T y) {
+    return truncated_quotient(x, y);
+  }
 };
 struct IntFmod {
   template <class T>
-  static T apply(T x, T y) { return truncated_rest(x, y); }
+  static T apply(T x, T y) {
+    return truncated_rest(x, y);
+  }
 };
 struct IntFloorDiv {
   template <class T>
@@ -87,32 +91,50 @@ struct IntShiftRight {
   static T apply(T x, T by) {
     constexpr int kBits = sizeof(T) * 8;
     const bool inside = static_cast<std::make_unsigned_t<T>>(by) < kBits;
-    if constexpr (std::is_signed_v<T>) return static_cast<T>(x >> (inside ? by : T(kBits - 1)));
-    else return inside ? static_cast<T>(x >> by) : T(0);
+    if constexpr (std::is_signed_v<T>)
+      return static_cast<T>(x >> (inside ? by : T(kBits - 1)));
+    else
+      return inside ? static_cast<T>(x >> by) : T(0);
   }
 };
 
 template <class T>
 ElementKernel int_kernel(Primitive op, Operands operands) {
   switch (op) {
-    case Primitive::add: return binary_of<IntAdd, T>(operands);
-    case Primitive::sub: return binary_of<IntSub, T>(operands);
-    case Primitive::mul: return binary_of<IntMul, T>(operands);
-    case Primitive::floor_div: return binary_of<IntFloorDiv, T>(operands);
-    case Primitive::trunc_div: return binary_of<IntTruncDiv, T>(operands);
-    case Primitive::remainder: return binary_of<IntRemainder, T>(operands);
-    case Primitive::fmod: return binary_of<IntFmod, T>(operands);
-    case Primitive::pow: return binary_of<IntPow, T>(operands);
+    case Primitive::add:
+      return binary_of<IntAdd, T>(operands);
+    case Primitive::sub:
+      return binary_of<IntSub, T>(operands);
+    case Primitive::mul:
+      return binary_of<IntMul, T>(operands);
+    case Primitive::floor_div:
+      return binary_of<IntFloorDiv, T>(operands);
+    case Primitive::trunc_div:
+      return binary_of<IntTruncDiv, T>(operands);
+    case Primitive::remainder:
+      return binary_of<IntRemainder, T>(operands);
+    case Primitive::fmod:
+      return binary_of<IntFmod, T>(operands);
+    case Primitive::pow:
+      return binary_of<IntPow, T>(operands);
     case Primitive::maximum:
-    case Primitive::fmax: return binary_of<IntMaximum, T>(operands);
+    case Primitive::fmax:
+      return binary_of<IntMaximum, T>(operands);
     case Primitive::minimum:
-    case Primitive::fmin: return binary_of<IntMinimum, T>(operands);
-    case Primitive::bitwise_and: return binary_of<IntAnd, T>(operands);
-    case Primitive::bitwise_or: return binary_of<IntOr, T>(operands);
-    case Primitive::bitwise_xor: return binary_of<IntXor, T>(operands);
-    case Primitive::shift_left: return binary_of<IntShiftLeft, T>(operands);
-    case Primitive::shift_right: return binary_of<IntShiftRight, T>(operands);
-    default: return comparison_kernel<T>(op, operands);
+    case Primitive::fmin:
+      return binary_of<IntMinimum, T>(operands);
+    case Primitive::bitwise_and:
+      return binary_of<IntAnd, T>(operands);
+    case Primitive::bitwise_or:
+      return binary_of<IntOr, T>(operands);
+    case Primitive::bitwise_xor:
+      return binary_of<IntXor, T>(operands);
+    case Primitive::shift_left:
+      return binary_of<IntShiftLeft, T>(operands);
+    case Primitive::shift_right:
+      return binary_of<IntShiftRight, T>(operands);
+    default:
+      return comparison_kernel<T>(op, operands);
   }
 }
 

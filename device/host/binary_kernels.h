@@ -54,12 +54,12 @@ ElementKernel binary_of(Operands operands) {
 template <class T>
 using wrapping = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
-#define AE_OP(Name, expression)                                    \
-  struct Name {                                                    \
-    template <class T>                                             \
-    static inline auto apply(T x, T y) {                           \
-      return expression;                                           \
-    }                                                              \
+#define AE_OP(Name, expression)          \
+  struct Name {                          \
+    template <class T>                   \
+    static inline auto apply(T x, T y) { \
+      return expression;                 \
+    }                                    \
   }
 
 AE_OP(OpEq, static_cast<uint8_t>(x == y));
@@ -72,13 +72,20 @@ AE_OP(OpGe, static_cast<uint8_t>(x >= y));
 template <class T>
 ElementKernel comparison_kernel(Primitive op, Operands operands) {
   switch (op) {
-    case Primitive::eq: return binary_of<OpEq, T, uint8_t>(operands);
-    case Primitive::ne: return binary_of<OpNe, T, uint8_t>(operands);
-    case Primitive::lt: return binary_of<OpLt, T, uint8_t>(operands);
-    case Primitive::le: return binary_of<OpLe, T, uint8_t>(operands);
-    case Primitive::gt: return binary_of<OpGt, T, uint8_t>(operands);
-    case Primitive::ge: return binary_of<OpGe, T, uint8_t>(operands);
-    default: return nullptr;
+    case Primitive::eq:
+      return binary_of<OpEq, T, uint8_t>(operands);
+    case Primitive::ne:
+      return binary_of<OpNe, T, uint8_t>(operands);
+    case Primitive::lt:
+      return binary_of<OpLt, T, uint8_t>(operands);
+    case Primitive::le:
+      return binary_of<OpLe, T, uint8_t>(operands);
+    case Primitive::gt:
+      return binary_of<OpGt, T, uint8_t>(operands);
+    case Primitive::ge:
+      return binary_of<OpGe, T, uint8_t>(operands);
+    default:
+      return nullptr;
   }
 }
 

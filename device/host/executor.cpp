@@ -23,8 +23,10 @@ FloatModeScope::~FloatModeScope() {
 }
 
 void Executor::run(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal) {
-  if (launch.library) run_library(launch, addresses, scalars, flush_denormal);
-  else run_tasks(launch, addresses, scalars, flush_denormal);
+  if (launch.library)
+    run_library(launch, addresses, scalars, flush_denormal);
+  else
+    run_tasks(launch, addresses, scalars, flush_denormal);
 }
 
 void Executor::run_tasks(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal) {
@@ -39,8 +41,10 @@ void Executor::run_tasks(const Launch& launch, void* const* addresses, const uin
                 shared + launch.shared_offsets[range.plan]);
     }
   };
-  if (launch.tasks.size() == 1) run_task(0);
-  else if (launch.tasks.size() > 1) pool_.parallel(static_cast<int64_t>(launch.tasks.size()), run_task);
+  if (launch.tasks.size() == 1)
+    run_task(0);
+  else if (launch.tasks.size() > 1)
+    pool_.parallel(static_cast<int64_t>(launch.tasks.size()), run_task);
   if (launch.split_plans.empty()) return;
   const FloatModeScope mode(flush_denormal);
   for (const int32_t plan : launch.split_plans) {
@@ -69,8 +73,10 @@ void Executor::run_library(const Launch& launch, void* const* addresses, const u
       }
     }
   };
-  if (pieces == 1) run_piece(0);
-  else if (pieces > 1) pool_.parallel(pieces, run_piece);
+  if (pieces == 1)
+    run_piece(0);
+  else if (pieces > 1)
+    pool_.parallel(pieces, run_piece);
   if (error) std::rethrow_exception(error);
 }
 

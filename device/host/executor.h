@@ -33,7 +33,7 @@ class Executor {
   void run_library(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal);
 
   Pool& pool_;
-  std::vector<std::byte> shared_;         // partial results of split reductions
+  std::vector<std::byte> shared_;  // partial results of split reductions
   std::vector<void*> library_addresses_;
 };
 

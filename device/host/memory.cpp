@@ -57,6 +57,7 @@ void PoolBlock::dispose() noexcept { pool_->give_back(this); }
 MemoryPool::MemoryPool(std::shared_ptr<StreamClock> clock) : clock_(std::move(clock)) {}
 
 MemoryPool::~MemoryPool() {
+  clock_->completed.store(UINT64_MAX);  // nothing runs any more
   trim(0);
   for (auto& free : small_) {
     for (PoolBlock* block : free) delete block;

@@ -23,7 +23,8 @@ class MemoryPool;
 /// A block of the pool, in use or free. The object is recycled with its memory.
 class PoolBlock final : public Block {
  public:
-  PoolBlock(MemoryPool* pool, void* address, int64_t capacity) : Block(address, capacity), pool_(pool), capacity_(capacity) {}
+  PoolBlock(MemoryPool* pool, void* address, int64_t capacity)
+      : Block(address, capacity), pool_(pool), capacity_(capacity) {}
 
  private:
   friend class MemoryPool;
@@ -42,9 +43,9 @@ class PoolBlock final : public Block {
   uint64_t stamp_ = 0;           // while free: launches below this number may still use it
   PoolBlock* before_ = nullptr;  // neighbours in a segment of large blocks
   PoolBlock* after_ = nullptr;
-  int16_t size_class_ = -1;      // -1: large
+  int16_t size_class_ = -1;  // -1: large
   bool free_ = false;
-  bool touched_ = false;         // may have resident pages
+  bool touched_ = false;  // may have resident pages
 };
 
 class MemoryPool {

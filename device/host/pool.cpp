@@ -41,9 +41,9 @@ class StartObserver final : public tbb::task_scheduler_observer {
 
 struct Pool::Arena {
   Arena(int threads, std::function<void()> start)
-      : parallelism(tbb::global_control::max_allowed_parallelism,
-                    std::max<size_t>(threads, tbb::global_control::active_value(
-                                                  tbb::global_control::max_allowed_parallelism))),
+      : parallelism(
+            tbb::global_control::max_allowed_parallelism,
+            std::max<size_t>(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
         arena(threads, 1),
         observer(arena, std::move(start)) {}
   tbb::global_control parallelism;
@@ -63,7 +63,9 @@ Pool::Pool(int threads, std::function<void()> thread_start)
 
 Pool::~Pool() = default;
 
-void Pool::enter(const std::function<void()>& body) { arena_->arena.execute([&] { body(); }); }
+void Pool::enter(const std::function<void()>& body) {
+  arena_->arena.execute([&] { body(); });
+}
 
 void Pool::parallel(int64_t count, const std::function<void(int64_t)>& body) {
   if (threads_ == 1 || count == 1) {

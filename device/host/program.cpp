@@ -87,7 +87,8 @@ void plan_segments(const LaunchSpec& spec, Launch& launch) {
 }  // namespace
 
 HostProgram::HostProgram(ProgramSpec spec) : slots_(spec.slots), slot_bytes_(spec.slot_bytes) {
-  if (static_cast<int32_t>(slot_bytes_.size()) != slots_) throw std::invalid_argument("program: slot_bytes has a wrong size");
+  if (static_cast<int32_t>(slot_bytes_.size()) != slots_)
+    throw std::invalid_argument("program: slot_bytes has a wrong size");
   const auto check_slot = [&](int32_t slot) {
     if (slot < 0 || slot >= slots_) throw std::invalid_argument("program: no such slot");
   };

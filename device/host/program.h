@@ -24,8 +24,8 @@ struct Launch {
   std::vector<TilePlan> plans;
   std::vector<TileRange> ranges;
   std::vector<LaunchTask> tasks;
-  std::vector<int32_t> split_plans;      // those whose tiles are put together at the end
-  std::vector<int64_t> shared_offsets;   // per plan: its memory in the launch's shared memory
+  std::vector<int32_t> split_plans;     // those whose tiles are put together at the end
+  std::vector<int64_t> shared_offsets;  // per plan: its memory in the launch's shared memory
   int64_t shared_bytes = 0;
 
   std::shared_ptr<const LibraryCall> library;

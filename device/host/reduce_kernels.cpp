@@ -16,40 +16,73 @@ static_assert(kReductionLanes == kGroup && kReductionChunk % kReductionLanes == 
 
 // Operators work on Vec<T, N> and on numbers alike; their T is unsigned where integers wrap.
 struct Sum {
-  template <class T> static constexpr T identity() { return T(0); }
-  template <class V> static V apply(V x, V y) { return x + y; }
+  template <class T>
+  static constexpr T identity() {
+    return T(0);
+  }
+  template <class V>
+  static V apply(V x, V y) {
+    return x + y;
+  }
 };
 struct Product {
-  template <class T> static constexpr T identity() { return T(1); }
-  template <class V> static V apply(V x, V y) { return x * y; }
+  template <class T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <class V>
+  static V apply(V x, V y) {
+    return x * y;
+  }
 };
 struct Maximum {
-  template <class T> static constexpr T identity() {
-    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  template <class T>
+  static constexpr T identity() {
+    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
   }
-  template <class V> static V apply(V x, V y) {
+  template <class V>
+  static V apply(V x, V y) {
     const V larger = math::select(x < y, y, x);
-    if constexpr (!std::is_floating_point_v<math::scalar_of<V>>) return larger;
-    else return math::select(x != x, x, math::select(y != y, y, larger));
+    if constexpr (!std::is_floating_point_v<math::scalar_of<V>>)
+      return larger;
+    else
+      return math::select(x != x, x, math::select(y != y, y, larger));
   }
 };
 struct Minimum {
-  template <class T> static constexpr T identity() {
+  template <class T>
+  static constexpr T identity() {
     return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   }
-  template <class V> static V apply(V x, V y) {
+  template <class V>
+  static V apply(V x, V y) {
     const V smaller = math::select(y < x, y, x);
-    if constexpr (!std::is_floating_point_v<math::scalar_of<V>>) return smaller;
-    else return math::select(x != x, x, math::select(y != y, y, smaller));
+    if constexpr (!std::is_floating_point_v<math::scalar_of<V>>)
+      return smaller;
+    else
+      return math::select(x != x, x, math::select(y != y, y, smaller));
   }
 };
 struct Any {
-  template <class T> static constexpr T identity() { return 0; }
-  template <class V> static V apply(V x, V y) { return x | y; }
+  template <class T>
+  static constexpr T identity() {
+    return 0;
+  }
+  template <class V>
+  static V apply(V x, V y) {
+    return x | y;
+  }
 };
 struct All {
-  template <class T> static constexpr T identity() { return 1; }
-  template <class V> static V apply(V x, V y) { return x & y; }
+  template <class T>
+  static constexpr T identity() {
+    return 1;
+  }
+  template <class V>
+  static V apply(V x, V y) {
+    return x & y;
+  }
 };
 
 template <class Op, class T>
@@ -150,22 +183,35 @@ struct Wrapping {
   using type = T;
 };
 template <>
-struct Wrapping<int8_t> { using type = uint8_t; };
+struct Wrapping<int8_t> {
+  using type = uint8_t;
+};
 template <>
-struct Wrapping<int16_t> { using type = uint16_t; };
+struct Wrapping<int16_t> {
+  using type = uint16_t;
+};
 template <>
-struct Wrapping<int32_t> { using type = uint32_t; };
+struct Wrapping<int32_t> {
+  using type = uint32_t;
+};
 template <>
-struct Wrapping<int64_t> { using type = uint64_t; };
+struct Wrapping<int64_t> {
+  using type = uint64_t;
+};
 
 template <class T>
 const ReduceKernels* number_kernels(Primitive op) {
   switch (op) {
-    case Primitive::reduce_sum: return Reduce<Sum, typename Wrapping<T>::type>::kernels();
-    case Primitive::reduce_prod: return Reduce<Product, typename Wrapping<T>::type>::kernels();
-    case Primitive::reduce_max: return Reduce<Maximum, T>::kernels();
-    case Primitive::reduce_min: return Reduce<Minimum, T>::kernels();
-    default: return nullptr;
+    case Primitive::reduce_sum:
+      return Reduce<Sum, typename Wrapping<T>::type>::kernels();
+    case Primitive::reduce_prod:
+      return Reduce<Product, typename Wrapping<T>::type>::kernels();
+    case Primitive::reduce_max:
+      return Reduce<Maximum, T>::kernels();
+    case Primitive::reduce_min:
+      return Reduce<Minimum, T>::kernels();
+    default:
+      return nullptr;
   }
 }
 
@@ -177,17 +223,28 @@ const ReduceKernels* reduce_kernels(Primitive op, DType type) {
       if (op == Primitive::reduce_any || op == Primitive::reduce_max || op == Primitive::reduce_sum)
         return Reduce<Any, uint8_t>::kernels();
       return Reduce<All, uint8_t>::kernels();
-    case DType::kU8: return number_kernels<uint8_t>(op);
-    case DType::kI8: return number_kernels<int8_t>(op);
-    case DType::kI16: return number_kernels<int16_t>(op);
-    case DType::kI32: return number_kernels<int32_t>(op);
-    case DType::kI64: return number_kernels<int64_t>(op);
-    case DType::kU16: return number_kernels<uint16_t>(op);
-    case DType::kU32: return number_kernels<uint32_t>(op);
-    case DType::kU64: return number_kernels<uint64_t>(op);
-    case DType::kF32: return number_kernels<float>(op);
-    case DType::kF64: return number_kernels<double>(op);
-    default: return nullptr;
+    case DType::kU8:
+      return number_kernels<uint8_t>(op);
+    case DType::kI8:
+      return number_kernels<int8_t>(op);
+    case DType::kI16:
+      return number_kernels<int16_t>(op);
+    case DType::kI32:
+      return number_kernels<int32_t>(op);
+    case DType::kI64:
+      return number_kernels<int64_t>(op);
+    case DType::kU16:
+      return number_kernels<uint16_t>(op);
+    case DType::kU32:
+      return number_kernels<uint32_t>(op);
+    case DType::kU64:
+      return number_kernels<uint64_t>(op);
+    case DType::kF32:
+      return number_kernels<float>(op);
+    case DType::kF64:
+      return number_kernels<double>(op);
+    default:
+      return nullptr;
   }
 }
 
@@ -197,20 +254,26 @@ double cost_of(Primitive op, DType type) {
     case Primitive::broadcast:
     case Primitive::load:
     case Primitive::store:
-    case Primitive::iota: return 1.5 * width;
+    case Primitive::iota:
+      return 1.5 * width;
     case Primitive::div:
     case Primitive::sqrt:
     case Primitive::reciprocal:
-    case Primitive::rsqrt: return 4 * width;
+    case Primitive::rsqrt:
+      return 4 * width;
     case Primitive::pow:
     case Primitive::fmod:
     case Primitive::remainder:
     case Primitive::floor_div:
     case Primitive::atan2:
-    case Primitive::hypot: return 40 * width;
-    case Primitive::trunc_div: return is_floating(type) ? 5 : 20;
-    case Primitive::random_bits: return 12;
-    default: return op >= Primitive::exp && op <= Primitive::sigmoid ? 12 * width : width;
+    case Primitive::hypot:
+      return 40 * width;
+    case Primitive::trunc_div:
+      return is_floating(type) ? 5 : 20;
+    case Primitive::random_bits:
+      return 12;
+    default:
+      return op >= Primitive::exp && op <= Primitive::sigmoid ? 12 * width : width;
   }
 }
 

@@ -72,9 +72,9 @@ struct HostStream::Allocation {
     BlockRef block;
   };
   Submission& submission;
-  std::vector<int32_t> made;      // slots that got a new block
-  std::vector<Dropped> dropped;   // blocks that launches before the current one dropped
-  std::vector<int32_t> reused;    // per slot in `made`: index into `dropped` its block came from, or -1
+  std::vector<int32_t> made;     // slots that got a new block
+  std::vector<Dropped> dropped;  // blocks that launches before the current one dropped
+  std::vector<int32_t> reused;   // per slot in `made`: index into `dropped` its block came from, or -1
   bool kept = false;
 
   explicit Allocation(Submission& s) : submission(s) {}
@@ -186,8 +186,8 @@ bool HostStream::wait(uint64_t number, int milliseconds) {
   std::unique_lock lock(wait_mutex_);
   // Pairs with publish(): either the worker sees the waiter, or the waiter sees the number.
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  const bool reached = progressed_.wait_until(
-      lock, end, [&] { return clock_->completed.load(std::memory_order_seq_cst) >= number; });
+  const bool reached =
+      progressed_.wait_until(lock, end, [&] { return clock_->completed.load(std::memory_order_seq_cst) >= number; });
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   return reached;
 }

@@ -12,15 +12,16 @@ namespace {
 constexpr uint16_t kScalarMark = 0x8000;
 
 [[noreturn]] void reject(const TileInstr& instr, const std::string& why) {
-  throw std::invalid_argument(std::string("tile program: ") + name_of(instr.op) + "(" + name_of(instr.type) + "): " + why);
+  throw std::invalid_argument(std::string("tile program: ") + name_of(instr.op) + "(" + name_of(instr.type) +
+                              "): " + why);
 }
 
 }  // namespace
 
 /// State of the translation.
 struct TileCode::Draft {
-  std::vector<int> current;      // value that each register holds, -1: none
-  std::vector<bool> reduced;     // per value: depends on a reduction
+  std::vector<int> current;   // value that each register holds, -1: none
+  std::vector<bool> reduced;  // per value: depends on a reduction
 
   uint16_t cell_of(const TileInstr& instr, TileSource source) const {
     if (source.kind == TileSource::scalar) return kScalarMark | source.index;
@@ -57,17 +58,25 @@ void TileCode::translate(const TileInstr& instr, Draft& draft) {
   out.level = instr.level;
   out.size = static_cast<uint8_t>(size_of(instr.op == Primitive::store ? instr.type : instr.out));
   out.operand = instr.operand;
-  const bool names_operand =
-      instr.op == Primitive::load || instr.op == Primitive::store || instr.op == Primitive::iota;
+  const bool names_operand = instr.op == Primitive::load || instr.op == Primitive::store || instr.op == Primitive::iota;
   if (names_operand && instr.operand >= program_.operands.size()) reject(instr, "no such operand");
   (instr.level == Level::full ? full_cost_ : kept_cost_) += cost_of(instr.op, instr.type);
 
   switch (instr.op) {
-    case Primitive::load: out.kind = CodeInstr::load; break;
-    case Primitive::iota: out.kind = CodeInstr::iota; break;
-    case Primitive::store: out.kind = CodeInstr::store; break;
-    case Primitive::broadcast: out.kind = instr.a.kind == TileSource::scalar ? CodeInstr::element : CodeInstr::broadcast; break;
-    default: out.kind = is_reduction(instr.op) ? CodeInstr::reduce : CodeInstr::element;
+    case Primitive::load:
+      out.kind = CodeInstr::load;
+      break;
+    case Primitive::iota:
+      out.kind = CodeInstr::iota;
+      break;
+    case Primitive::store:
+      out.kind = CodeInstr::store;
+      break;
+    case Primitive::broadcast:
+      out.kind = instr.a.kind == TileSource::scalar ? CodeInstr::element : CodeInstr::broadcast;
+      break;
+    default:
+      out.kind = is_reduction(instr.op) ? CodeInstr::reduce : CodeInstr::element;
   }
   if (out.kind == CodeInstr::reduce) {
     out.level = Level::full;
@@ -127,12 +136,14 @@ void TileCode::element_instr(const TileInstr& instr, Draft& draft, CodeInstr out
       out.kernel = random_kernel(scalar_key);
     } else if (arity == 2) {
       if ((out.a & kScalarMark) && (out.b & kScalarMark)) materialize(out.a, input_size);
-      out.kernel = binary_kernel(instr.op, instr.type, out.a & kScalarMark   ? Operands::sv
-                                                       : out.b & kScalarMark ? Operands::vs
-                                                                             : Operands::vv);
+      out.kernel = binary_kernel(instr.op, instr.type,
+                                 out.a & kScalarMark   ? Operands::sv
+                                 : out.b & kScalarMark ? Operands::vs
+                                                       : Operands::vv);
     } else {
       materialize(out.a, input_size);
-      out.kernel = instr.op == Primitive::cast ? cast_kernel(instr.type, instr.out) : unary_kernel(instr.op, instr.type);
+      out.kernel =
+          instr.op == Primitive::cast ? cast_kernel(instr.type, instr.out) : unary_kernel(instr.op, instr.type);
     }
     if (!out.kernel) reject(instr, "not defined for this dtype");
   } else if (arity == 1) {
@@ -143,7 +154,7 @@ void TileCode::element_instr(const TileInstr& instr, Draft& draft, CodeInstr out
 
   bool reduced = out.kind == CodeInstr::reduce;
   for (uint16_t cell : {out.a, out.b, out.c}) reduced |= arity > 0 && draft.depends(cell);
-  out.phase = out.level == Level::full ? Phase::full
+  out.phase = out.level == Level::full                  ? Phase::full
               : reduced || out.kind == CodeInstr::store ? Phase::after
                                                         : Phase::before;
   if (program_.separable && out.phase == Phase::full && out.kind != CodeInstr::reduce && reduced) {

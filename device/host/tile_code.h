@@ -20,8 +20,8 @@ struct CodeInstr {
   enum Kind : uint8_t { element, load, store, iota, broadcast, reduce };
   Kind kind;
   Phase phase;
-  Level level;             // of the elements it runs over
-  uint8_t size;            // of one element of the result (store: of what is stored)
+  Level level;   // of the elements it runs over
+  uint8_t size;  // of one element of the result (store: of what is stored)
   uint16_t dst = 0, a = 0, b = 0, c = 0;
   uint16_t operand = 0;    // of the launch
   uint16_t reduction = 0;  // number among the reductions

@@ -57,17 +57,23 @@ void broadcast_typed(Layout layout, const void* from, const Grid& grid, void* re
   const T* x = static_cast<const T*>(from);
   T* out = static_cast<T*>(reg);
   for (int64_t o = 0; o < grid.outer_n; ++o, out += grid.pitch) {
-    if (layout == Layout::rows) std::fill_n(out, grid.pitch, x[o]);
-    else std::memcpy(out, x, grid.pitch * sizeof(T));
+    if (layout == Layout::rows)
+      std::fill_n(out, grid.pitch, x[o]);
+    else
+      std::memcpy(out, x, grid.pitch * sizeof(T));
   }
 }
 
 void broadcast(Layout layout, int size, const void* from, const Grid& grid, void* reg) {
   switch (size) {
-    case 1: return broadcast_typed<uint8_t>(layout, from, grid, reg);
-    case 2: return broadcast_typed<uint16_t>(layout, from, grid, reg);
-    case 4: return broadcast_typed<uint32_t>(layout, from, grid, reg);
-    default: return broadcast_typed<uint64_t>(layout, from, grid, reg);
+    case 1:
+      return broadcast_typed<uint8_t>(layout, from, grid, reg);
+    case 2:
+      return broadcast_typed<uint16_t>(layout, from, grid, reg);
+    case 4:
+      return broadcast_typed<uint32_t>(layout, from, grid, reg);
+    default:
+      return broadcast_typed<uint64_t>(layout, from, grid, reg);
   }
 }
 
@@ -102,8 +108,10 @@ class Machine {
     const int64_t kept0 = tile * plan_.tile_kept;
     const int64_t kept_n = std::min(plan_.tile_kept, plan_.kept - kept0);
     set_kept(kept0, kept_n);
-    if (plan_.layout == Layout::flat) set_full(kept_);
-    else set_block(kept0, kept_n, 0, plan_.reduced);
+    if (plan_.layout == Layout::flat)
+      set_full(kept_);
+    else
+      set_block(kept0, kept_n, 0, plan_.reduced);
     for (size_t i = 0; i < count_; ++i) execute(i);
   }
 
@@ -173,8 +181,11 @@ class Machine {
       case CodeInstr::iota:
         iota_grid(plan_.accesses[i], grid, static_cast<int64_t*>(cells_[instr.dst]));
         break;
-      case CodeInstr::broadcast: broadcast(plan_.layout, instr.size, cells_[instr.a], grid, cells_[instr.dst]); break;
-      default: reduce(instr);
+      case CodeInstr::broadcast:
+        broadcast(plan_.layout, instr.size, cells_[instr.a], grid, cells_[instr.dst]);
+        break;
+      default:
+        reduce(instr);
     }
   }
 

@@ -35,6 +35,13 @@ Layout chosen_layout(const Space& space, int64_t kept, const TileOptions& option
   return innermost_reduced || kept < 4 ? Layout::rows : Layout::columns;
 }
 
+/// Whether the reductions read operands as they are: then memory is read in place, and long rows are good for that.
+bool reduces_operands_only(const TileCode& code) {
+  return std::all_of(code.instrs().begin(), code.instrs().end(), [](const CodeInstr& instr) {
+    return instr.level == Level::kept || instr.kind == CodeInstr::load || instr.kind == CodeInstr::reduce;
+  });
+}
+
 void choose_tiles(TilePlan& plan, const TileOptions& options) {
   const TileCode& code = *plan.code;
   const int64_t tile = chosen_tile(code, options);
@@ -45,12 +52,16 @@ void choose_tiles(TilePlan& plan, const TileOptions& options) {
     plan.block_reduced = 1;
   } else if (plan.layout == Layout::rows) {
     plan.block_reduced = plan.by_phase ? std::min<int64_t>(plan.reduced, kReductionChunk) : plan.reduced;
-    plan.tile_kept = plan.chunks > 1 ? 1 : std::max<int64_t>(1, tile / std::max<int64_t>(kGroup, padded(plan.block_reduced)));
+    plan.tile_kept =
+        plan.chunks > 1 ? 1 : std::max<int64_t>(1, tile / std::max<int64_t>(kGroup, padded(plan.block_reduced)));
   } else if (plan.by_phase) {
-    plan.tile_kept = std::min(padded(plan.kept), std::max<int64_t>(kGroup, padded(std::min<int64_t>(64, tile / kGroup))));
+    const int64_t width =
+        reduces_operands_only(code) && !options.tile_elements ? 256 : std::min<int64_t>(64, tile / kGroup);
+    plan.tile_kept = std::min(padded(plan.kept), std::max<int64_t>(kGroup, padded(width)));
     plan.block_reduced = std::clamp<int64_t>(tile / plan.tile_kept / kGroup * kGroup, kGroup, kReductionChunk);
   } else {
-    plan.tile_kept = std::min(padded(plan.kept), std::max<int64_t>(kGroup, padded(tile / std::max<int64_t>(1, plan.reduced))));
+    plan.tile_kept =
+        std::min(padded(plan.kept), std::max<int64_t>(kGroup, padded(tile / std::max<int64_t>(1, plan.reduced))));
     plan.block_reduced = plan.reduced;
   }
   const int64_t kept_tiles = ceil_div(plan.kept, plan.tile_kept);
@@ -115,7 +126,8 @@ bool store_can_be_direct(const TilePlan& plan, int32_t store) {
   const auto reads_slot = [&](uint16_t read) {
     if (read >= values.size()) return false;
     const int32_t definition = values[read].definition;
-    return instrs[definition].kind == CodeInstr::load && plan.direct[definition] && plan.accesses[definition].slot == slot;
+    return instrs[definition].kind == CodeInstr::load && plan.direct[definition] &&
+           plan.accesses[definition].slot == slot;
   };
   for (int32_t i = value.definition + 1; i <= store; ++i) {
     const CodeInstr& instr = instrs[i];
@@ -124,7 +136,8 @@ bool store_can_be_direct(const TilePlan& plan, int32_t store) {
     } else if (instr.kind != CodeInstr::iota && i != store) {
       if (reads_slot(instr.a) || reads_slot(instr.b) || reads_slot(instr.c)) return false;
     }
-    if (instr.kind == CodeInstr::store && i != store && (plan.accesses[i].slot == slot || instr.a == cell)) return false;
+    if (instr.kind == CodeInstr::store && i != store && (plan.accesses[i].slot == slot || instr.a == cell))
+      return false;
   }
   return !stored_between(plan, slot, store, value.last_use);
 }
@@ -157,9 +170,15 @@ void lay_out_scratch(TilePlan& plan) {
   const int64_t kept_padded = padded(plan.tile_kept);
   int64_t full = 0;
   switch (plan.layout) {
-    case Layout::flat: full = kept_padded; break;
-    case Layout::rows: full = plan.tile_kept * padded(plan.block_reduced); break;
-    case Layout::columns: full = plan.block_reduced * kept_padded; break;
+    case Layout::flat:
+      full = kept_padded;
+      break;
+    case Layout::rows:
+      full = plan.tile_kept * padded(plan.block_reduced);
+      break;
+    case Layout::columns:
+      full = plan.block_reduced * kept_padded;
+      break;
   }
   int64_t at = 0;
   const auto take = [&](int64_t bytes) {

@@ -26,20 +26,20 @@ struct TileOptions {
 struct TilePlan {
   std::shared_ptr<const TileCode> code;
   Layout layout = Layout::flat;
-  int64_t kept = 1, reduced = 1;         // points
-  int64_t tile_kept = 1;                 // kept points of a tile
-  int64_t block_reduced = 1;             // reduced points that are run through at a time
-  int64_t chunks = 1;                    // canonical chunks of a separable reduction
+  int64_t kept = 1, reduced = 1;  // points
+  int64_t tile_kept = 1;          // kept points of a tile
+  int64_t block_reduced = 1;      // reduced points that are run through at a time
+  int64_t chunks = 1;             // canonical chunks of a separable reduction
   int64_t splits = 1, chunks_per_split = 1;
-  int64_t tiles = 0;                     // tasks that can run side by side: kept tiles times splits
-  bool by_phase = false;                 // separable reduction
-  double tile_cost = 0;                  // time of a tile in units of an addition's
+  int64_t tiles = 0;      // tasks that can run side by side: kept tiles times splits
+  bool by_phase = false;  // separable reduction
+  double tile_cost = 0;   // time of a tile in units of an addition's
 
-  std::vector<Access> accesses;          // per instruction; empty ones have slot -1 and size 0
-  std::vector<uint8_t> direct;           // per instruction, loads and stores: may work on memory without a copy
-  std::vector<uint8_t> only_reduced;     // per instruction: loads that reductions alone read, in their memory if possible
-  std::vector<uint16_t> direct_stores;   // instructions
-  std::vector<int32_t> scalars;          // positions in the program's scalars
+  std::vector<Access> accesses;       // per instruction; empty ones have slot -1 and size 0
+  std::vector<uint8_t> direct;        // per instruction, loads and stores: may work on memory without a copy
+  std::vector<uint8_t> only_reduced;  // per instruction: loads that reductions alone read, in their memory if possible
+  std::vector<uint16_t> direct_stores;  // instructions
+  std::vector<int32_t> scalars;         // positions in the program's scalars
 
   // Scratch memory of a thread: buffers, accumulators and partial results of reductions; bytes.
   std::vector<int64_t> buffer_offsets;

@@ -67,7 +67,8 @@ AddressMap::Place AddressMap::find(const c10::StorageImpl* storage) {
   const int64_t span = nbytes + static_cast<int64_t>(address - base);
   BufferRef buffer = BufferRef::adopt(new Buffer(span));
   buffer->block = host_device().wrap(reinterpret_cast<void*>(base), span, [] {});
-  auto kept = c10::intrusive_ptr<c10::StorageImpl>::unsafe_reclaim_from_nonowning(const_cast<c10::StorageImpl*>(storage));
+  auto kept =
+      c10::intrusive_ptr<c10::StorageImpl>::unsafe_reclaim_from_nonowning(const_cast<c10::StorageImpl*>(storage));
   Buffer* raw = buffer.get();
   entries_.insert({base, {raw, span, std::move(buffer), std::move(kept)}});
   return {raw, static_cast<int64_t>(address - base)};

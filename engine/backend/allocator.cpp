@@ -13,14 +13,14 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-void set_stat(c10::CachingAllocator::StatArray& stats, int64_t current, int64_t peak, int64_t allocated, int64_t freed) {
+void set_stat(c10::CachingAllocator::StatArray& stats, int64_t current, int64_t peak, int64_t allocated,
+              int64_t freed) {
   auto& all = stats[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
   all.current = current;
   all.peak = peak;
   all.allocated = allocated;
   all.freed = freed;
 }
-
 
 class NeuronAllocator final : public c10::DeviceAllocator {
  public:
@@ -43,10 +43,12 @@ class NeuronAllocator final : public c10::DeviceAllocator {
     flush(fusion::FlushReason::synchronize);
     const device::MemoryStats memory = host_device().memory_stats();
     DeviceStats stats;
-    set_stat(stats.allocated_bytes, memory.allocated, memory.allocated_peak, memory.allocated_total, memory.freed_total);
+    set_stat(stats.allocated_bytes, memory.allocated, memory.allocated_peak, memory.allocated_total,
+             memory.freed_total);
     stats.active_bytes = stats.requested_bytes = stats.allocated_bytes;
     set_stat(stats.reserved_bytes, memory.reserved, memory.reserved_peak, memory.reserved, 0);
-    set_stat(stats.allocation, memory.allocations, memory.allocations_peak, memory.allocations_total, memory.frees_total);
+    set_stat(stats.allocation, memory.allocations, memory.allocations_peak, memory.allocations_total,
+             memory.frees_total);
     stats.active = stats.allocation;
     stats.num_ooms = memory.out_of_memory;
     stats.num_alloc_retries = memory.cache_flushes;

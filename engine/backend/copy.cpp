@@ -10,7 +10,6 @@
 #include "engine/backend/fallback.h"
 #include "engine/backend/storage.h"
 #include "engine/record/known.h"
-#include "engine/record/known.h"
 #include "engine/record/record.h"
 #include "engine/runtime.h"
 
@@ -41,11 +40,20 @@ Tensor plain_view(const Tensor& tensor) {
     offset *= 2;
   } else if (!is_recordable(type)) {
     switch (c10::elementSize(type)) {
-      case 1: plain = at::kByte; break;
-      case 2: plain = at::kShort; break;
-      case 4: plain = at::kInt; break;
-      case 8: plain = at::kLong; break;
-      default: TORCH_CHECK_NOT_IMPLEMENTED(false, "[neuron] copy_: tensors of ", type, " cannot be copied");
+      case 1:
+        plain = at::kByte;
+        break;
+      case 2:
+        plain = at::kShort;
+        break;
+      case 4:
+        plain = at::kInt;
+        break;
+      case 8:
+        plain = at::kLong;
+        break;
+      default:
+        TORCH_CHECK_NOT_IMPLEMENTED(false, "[neuron] copy_: tensors of ", type, " cannot be copied");
     }
   }
   return make_tensor(tensor.storage(), sizes, strides, offset, plain);
@@ -53,7 +61,8 @@ Tensor plain_view(const Tensor& tensor) {
 
 // Raises what CPU raises when a source does not broadcast to a destination.
 void check_shapes(const Tensor& src, const Tensor& dst) {
-  if (src.sizes() == dst.sizes() || at::is_expandable_to(src.sizes(), dst.sizes())) [[likely]] return;
+  if (src.sizes() == dst.sizes() || at::is_expandable_to(src.sizes(), dst.sizes())) [[likely]]
+    return;
   const at::TensorOptions options = at::TensorOptions(at::kCPU).dtype(at::kByte);
   at::empty(dst.sizes(), options).copy_(at::empty(src.sizes(), options));
 }

@@ -1,5 +1,6 @@
 // What PyTorch asks of a device: hooks, guard, the one stream and its events.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <chrono>
@@ -46,12 +47,16 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   }
   at::Device getDeviceFromPtr(void*) const override { return kDevice; }
   bool isPinnedPtr(const void*) const override { return false; }
+  // Copies from any host memory are made at once, so that pinning would gain nothing: what is asked for is plain
+  // memory.
+  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t nbytes) const override {
     resize_storage(storage.unsafeGetStorageImpl(), static_cast<int64_t>(nbytes));
   }
 };
 
-// An event is a place in the stream: the launches before `number`. Events that measure time wait when they are recorded.
+// An event is a place in the stream: the launches before `number`. Events that measure time wait when they are
+// recorded.
 struct Event {
   uint64_t number = 0;
   Clock::time_point time;

@@ -25,9 +25,14 @@ bool is_neuron(const at::Tensor& tensor) { return tensor.defined() && tensor.dev
 
 // Operators whose integer arguments may stay on the CPU, as on CUDA.
 bool may_mix_devices(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "aten::index",  "aten::index_put",        "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index",
-      "aten::_unsafe_index_put", "aten::_pack_padded_sequence", "aten::_pad_packed_sequence"};
+  constexpr std::array<std::string_view, 8> kNames = {"aten::index",
+                                                      "aten::index_put",
+                                                      "aten::index_put_",
+                                                      "aten::_index_put_impl_",
+                                                      "aten::_unsafe_index",
+                                                      "aten::_unsafe_index_put",
+                                                      "aten::_pack_padded_sequence",
+                                                      "aten::_pad_packed_sequence"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -183,6 +188,8 @@ class HostCall {
         pair.neuron.storage_offset() != pair.host.storage_offset()) {
       impl->set_sizes_and_strides(pair.host.sizes(), pair.host.strides(), pair.host.storage_offset());
     }
+    if (pair.neuron.is_conj() != pair.host.is_conj()) pair.neuron._set_conj(pair.host.is_conj());
+    if (pair.neuron.is_neg() != pair.host.is_neg()) pair.neuron._set_neg(pair.host.is_neg());
   }
 
   // The operator gave an argument's host storage other memory: the neuron storage gets that.
@@ -208,11 +215,11 @@ class HostCall {
     for (const Pair& pair : pairs_) {
       if (pair.host.is_same(tensor)) return pair.neuron;
     }
-    TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == c10::kStrided && !tensor.is_quantized(), "[neuron] ", op_.schema().name(),
-                                " makes a ", tensor.is_quantized() ? "quantized" : "sparse",
+    TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == c10::kStrided && !tensor.is_quantized(), "[neuron] ",
+                                op_.schema().name(), " makes a ", tensor.is_quantized() ? "quantized" : "sparse",
                                 " tensor, which the neuron device does not have. Move its inputs to the CPU first.");
-    at::Tensor made = make_tensor(neuron_storage(tensor.storage()), tensor.sizes(), tensor.strides(), tensor.storage_offset(),
-                                  tensor.scalar_type());
+    at::Tensor made = make_tensor(neuron_storage(tensor.storage()), tensor.sizes(), tensor.strides(),
+                                  tensor.storage_offset(), tensor.scalar_type());
     if (tensor.is_conj()) made._set_conj(true);
     if (tensor.is_neg()) made._set_neg(true);
     return made;
@@ -221,8 +228,8 @@ class HostCall {
   const c10::OperatorHandle& op_;
   bool to_neuron_ = true;
   bool has_generator_ = false;
-  std::unordered_map<c10::StorageImpl*, HostStorage> storages_;                // by neuron storage
-  std::unordered_map<c10::StorageImpl*, c10::Storage> neuron_storages_;        // by host storage
+  std::unordered_map<c10::StorageImpl*, HostStorage> storages_;          // by neuron storage
+  std::unordered_map<c10::StorageImpl*, c10::Storage> neuron_storages_;  // by host storage
   std::vector<Pair> pairs_;
   std::vector<c10::Storage> kept_;  // host storages that are keys of neuron_storages_
 };
@@ -248,7 +255,8 @@ at::Tensor adopt(const at::Tensor& host) {
 }
 
 void cpu_fallback(const c10::OperatorHandle& op, Stack* stack) {
-  TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), "[neuron] ", op.schema().operator_name(),
+  TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU), "[neuron] ",
+                              op.schema().operator_name(),
                               " has no kernel for the neuron device, and none for the CPU that could stand in.");
   HostCall(op).run(stack);
   count_fallback(op.schema().name().c_str());
@@ -259,6 +267,8 @@ TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::m
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse<0>>()); }
 TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse<0>>()); }
 TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse<1>>()); }
-TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse<2>>()); }
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse<2>>());
+}
 
 }  // namespace ae::engine

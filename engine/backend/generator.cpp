@@ -11,7 +11,8 @@
 namespace ae::engine {
 
 NeuronGenerator::NeuronGenerator(uint64_t seed)
-    : c10::GeneratorImpl(c10::Device(c10::DeviceType::PrivateUse1, 0), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+    : c10::GeneratorImpl(c10::Device(c10::DeviceType::PrivateUse1, 0),
+                         c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
       seed_(seed) {}
 
 std::pair<uint64_t, uint64_t> NeuronGenerator::take(uint64_t counters) {

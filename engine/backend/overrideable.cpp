@@ -28,7 +28,8 @@ using fusion::FlushReason;
 Tensor read_on_host(const Tensor& tensor) { return host_alias(tensor, false, FlushReason::fallback); }
 
 Tensor convolution(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
-                   IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
+                   IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                   int64_t groups) {
   const Tensor x = read_on_host(input), w = read_on_host(weight);
   std::optional<Tensor> b;
   if (bias && bias->defined()) b = read_on_host(*bias);
@@ -45,8 +46,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad, cons
   const Tensor g = read_on_host(grad), x = read_on_host(input), w = read_on_host(weight);
   const int64_t channels = grad.size(1);
   const auto [grad_input, grad_weight, grad_bias] = run_on_host([&] {
-    return at::convolution_backward(g, x, w, IntArrayRef(channels), stride, padding, dilation, transposed, output_padding,
-                                    groups, mask);
+    return at::convolution_backward(g, x, w, IntArrayRef(channels), stride, padding, dilation, transposed,
+                                    output_padding, groups, mask);
   });
   count_fallback("aten::convolution_backward");
   const auto back = [](const Tensor& host) { return host.defined() ? adopt(host) : Tensor(); };
@@ -82,7 +83,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const std::optional<Tensor
   } else {
     grad_out = at::zeros_like(out);
   }
-  if (grad_cy && grad_cy->defined()) grad_cell_state = grad_cell_state.defined() ? grad_cell_state + *grad_cy : *grad_cy;
+  if (grad_cy && grad_cy->defined())
+    grad_cell_state = grad_cell_state.defined() ? grad_cell_state + *grad_cy : *grad_cy;
   if (!grad_cell_state.defined()) return {};
   const Tensor grad_in = grad_cell_state * cell * (1 - in) * in;
   const Tensor grad_forget = grad_cell_state * cx * (1 - forget) * forget;
@@ -96,7 +98,8 @@ std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& hid
                                     const std::optional<Tensor>& input_bias, const std::optional<Tensor>& hidden_bias) {
   const auto from_input = with_bias(input_gates, input_bias).chunk(3, 1);
   const auto from_hidden = with_bias(hidden_gates, hidden_bias).chunk(3, 1);
-  const Tensor reset = at::sigmoid(from_input[0] + from_hidden[0]), update = at::sigmoid(from_input[1] + from_hidden[1]);
+  const Tensor reset = at::sigmoid(from_input[0] + from_hidden[0]),
+               update = at::sigmoid(from_input[1] + from_hidden[1]);
   const Tensor fresh = at::tanh(from_input[2] + reset * from_hidden[2]);
   return {fresh + update * (hx - fresh), at::cat({reset, update, fresh, hx, from_hidden[2]}, 1)};
 }

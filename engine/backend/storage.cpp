@@ -27,7 +27,8 @@ class PlaceholderRange {
  public:
   PlaceholderRange() {
     for (size_ = int64_t{1} << 46;; size_ >>= 1) {
-      void* base = mmap(nullptr, static_cast<size_t>(size_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* base =
+          mmap(nullptr, static_cast<size_t>(size_), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (base != MAP_FAILED) {
         base_ = static_cast<char*>(base);
         return;
@@ -37,10 +38,12 @@ class PlaceholderRange {
   }
   void* slot(int64_t nbytes) {
     const int64_t bytes = (nbytes + 63) & ~int64_t{63};
-    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= size_, "[neuron] a storage of ", nbytes, " bytes is larger than the device");
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= size_, "[neuron] a storage of ", nbytes,
+                     " bytes is larger than the device");
     for (;;) {
       const int64_t at = cursor_.fetch_add(bytes, std::memory_order_relaxed) & (size_ - 1);
-      if (at + bytes <= size_) [[likely]] return base_ + at;
+      if (at + bytes <= size_) [[likely]]
+        return base_ + at;
     }
   }
 
@@ -81,7 +84,8 @@ std::string mebibytes(int64_t bytes) {
 
 void account(int64_t nbytes) {
   const int64_t now = g_visible.fetch_add(nbytes, std::memory_order_relaxed) + nbytes;
-  if (now > g_limit.load(std::memory_order_relaxed)) [[unlikely]] throw_out_of_memory(nbytes);
+  if (now > g_limit.load(std::memory_order_relaxed)) [[unlikely]]
+    throw_out_of_memory(nbytes);
 }
 
 // Takes over the reference to `buffer`, whose bytes are accounted.
@@ -107,8 +111,9 @@ void materialize(c10::StorageImpl* storage) {
 
 c10::intrusive_ptr<c10::StorageImpl> storage_on(BufferRef buffer) {
   const int64_t nbytes = buffer->nbytes;
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(nbytes),
-                                                       placeholder_pointer(std::move(buffer)), neuron_allocator(), true);
+  auto storage =
+      c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(nbytes),
+                                            placeholder_pointer(std::move(buffer)), neuron_allocator(), true);
   storage->set_materializer(&materialize);
   return storage;
 }
@@ -163,6 +168,7 @@ void release_placeholder(void* context) {
   auto* buffer = static_cast<Buffer*>(context);
   buffer->visible.store(false, std::memory_order_release);
   g_visible.fetch_sub(buffer->nbytes, std::memory_order_relaxed);
+  if (is_initialized()) recorder().drop(*buffer);
   buffer->release();
 }
 
@@ -254,12 +260,13 @@ c10::Storage host_storage(const c10::StorageImpl* storage, bool for_write, Flush
   void* address = buffer->block ? static_cast<char*>(buffer->block->address()) + start : nullptr;
   return c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), c10::SymInt(static_cast<int64_t>(storage->nbytes())),
-      c10::DataPtr(address, buffer.release(), &release_reference, c10::Device(c10::kCPU)), c10::GetCPUAllocator(), true);
+      c10::DataPtr(address, buffer.release(), &release_reference, c10::Device(c10::kCPU)), c10::GetCPUAllocator(),
+      true);
 }
 
 at::Tensor host_alias(const at::Tensor& tensor, c10::Storage host) {
-  auto impl = c10::make_intrusive<c10::TensorImpl>(std::move(host), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                   tensor.dtype());
+  auto impl =
+      c10::make_intrusive<c10::TensorImpl>(std::move(host), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
   impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
   at::Tensor alias(std::move(impl));
   if (tensor.is_conj()) alias._set_conj(true);

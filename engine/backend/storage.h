@@ -1,8 +1,8 @@
-// Storages of the neuron device: ordinary StorageImpls whose DataPtr is a placeholder (a slot in an address range without
-// access rights, context = the Buffer) until somebody asks for the address.
+// Storages of the neuron device: ordinary StorageImpls whose DataPtr is a placeholder (a slot in an address range
+// without access rights, context = the Buffer) until somebody asks for the address.
 //
-// The DataPtr is what owns the Buffer, wherever it is moved to (`swap_data_ptr`, `set_data_ptr`); its end tells the Buffer
-// that nobody can see it any more. Its deleter is what tells our storages from foreign ones.
+// The DataPtr is what owns the Buffer, wherever it is moved to (`swap_data_ptr`, `set_data_ptr`); its end tells the
+// Buffer that nobody can see it any more. Its deleter is what tells our storages from foreign ones.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +30,8 @@ inline bool is_ours(const c10::DataPtr& pointer) {
 /// The Buffer behind a neuron storage. Fast for our own; finds foreign ones (DLPack import) by address.
 inline fusion::Buffer* buffer_of(const c10::StorageImpl* storage) {
   const c10::DataPtr& pointer = storage->data_ptr();
-  if (detail::is_ours(pointer)) [[likely]] return static_cast<fusion::Buffer*>(pointer.get_context());
+  if (detail::is_ours(pointer)) [[likely]]
+    return static_cast<fusion::Buffer*>(pointer.get_context());
   return detail::foreign_buffer(storage);
 }
 inline fusion::Buffer* buffer_of(const at::Tensor& tensor) {
@@ -65,7 +66,8 @@ at::Tensor make_tensor(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArr
 /// storage that a recorded node reads or writes. [fast when armed already]
 inline void arm(const at::Tensor& tensor) {
   auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-  if (!storage->has_materializer()) [[unlikely]] detail::arm(storage);
+  if (!storage->has_materializer()) [[unlikely]]
+    detail::arm(storage);
 }
 
 /// Changes a storage's size and keeps what fits. [waits for what uses it, unless it has no content]

@@ -25,7 +25,8 @@ void check_options(const std::optional<at::Layout>& layout, const std::optional<
                    const std::optional<bool>& pin_memory) {
   TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::kStrided, "[neuron] empty: the layout ",
                               layout.value_or(c10::kStrided), " is not supported on the neuron device");
-  TORCH_CHECK(!device || device->index() <= 0, "[neuron] there is one device, neuron:0, but ", *device, " was asked for");
+  TORCH_CHECK(!device || device->index() <= 0, "[neuron] there is one device, neuron:0, but ", *device,
+              " was asked for");
   TORCH_CHECK(!pin_memory || !*pin_memory, "Only dense CPU tensors can be pinned");
 }
 
@@ -43,7 +44,8 @@ Tensor empty(IntArrayRef size, std::optional<at::ScalarType> dtype, std::optiona
 }
 
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<at::ScalarType> dtype,
-                     std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory) {
+                     std::optional<at::Layout> layout, std::optional<at::Device> device,
+                     std::optional<bool> pin_memory) {
   check_options(layout, device, pin_memory);
   at::detail::check_size_nonnegative(size);
   recorder();
@@ -69,7 +71,8 @@ const Tensor& resize(const Tensor& self, IntArrayRef size, std::optional<at::Mem
         at::detail::computeStorageNbytesContiguous(size, self.element_size(), self.storage_offset()));
     c10::StorageImpl* storage = self.storage().unsafeGetStorageImpl();
     if (self.numel() != 0 || needed > 0) {
-      if (needed > static_cast<int64_t>(storage->nbytes()) && c10::multiply_integers(size) > 0) resize_storage(storage, needed);
+      if (needed > static_cast<int64_t>(storage->nbytes()) && c10::multiply_integers(size) > 0)
+        resize_storage(storage, needed);
     }
     impl->set_sizes_contiguous(size);
   }
@@ -82,7 +85,8 @@ Tensor& set_storage(Tensor& self, at::Storage source, int64_t offset, IntArrayRe
               source.device());
   TORCH_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
   if (stride.data() != nullptr) {
-    TORCH_CHECK(size.size() == stride.size(), "unequal size length (", size.size(), ") and stride length (", stride.size(), ")");
+    TORCH_CHECK(size.size() == stride.size(), "unequal size length (", size.size(), ") and stride length (",
+                stride.size(), ")");
   }
   auto* impl = self.unsafeGetTensorImpl();
   impl->set_storage_keep_dtype(std::move(source));
@@ -93,8 +97,8 @@ Tensor& set_storage(Tensor& self, at::Storage source, int64_t offset, IntArrayRe
     impl->set_storage_offset(offset);
   }
   // As on CPU, a storage that is too small grows.
-  const auto needed = static_cast<int64_t>(
-      at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), self.element_size(), static_cast<size_t>(offset)));
+  const auto needed = static_cast<int64_t>(at::detail::computeStorageNbytes(
+      impl->sizes(), impl->strides(), self.element_size(), static_cast<size_t>(offset)));
   c10::StorageImpl* storage = self.storage().unsafeGetStorageImpl();
   if (impl->numel() > 0 && needed > static_cast<int64_t>(storage->nbytes())) resize_storage(storage, needed);
   return self;
@@ -115,7 +119,8 @@ Tensor& set_nothing(Tensor& self) { return set_storage(self, c10::Storage(make_s
 void record_stream(Tensor&, at::Stream) {}  // one stream: its order is enough
 
 bool has_compatible_shallow_copy_type(const Tensor& self, const Tensor& from) {
-  return self.layout() == c10::kStrided && from.layout() == c10::kStrided && !self.is_quantized() && !from.is_quantized();
+  return self.layout() == c10::kStrided && from.layout() == c10::kStrided && !self.is_quantized() &&
+         !from.is_quantized();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "engine/backend/generator.h"
 #include "engine/backend/storage.h"
 #include "engine/python_state.h"
+#include "engine/record/record.h"
 #include "engine/runtime.h"
 
 namespace ae::engine {
@@ -46,10 +47,38 @@ py::dict statistics() {
   result["bytes_not_written"] = counts.bytes_not_written;
   result["fallbacks"] = fallback_counts();
   constexpr double kSecond = 1e9;
+  result["seconds_recording"] = static_cast<double>(counts.ns_recording) / kSecond;
   result["seconds_planning"] = static_cast<double>(counts.ns_planning) / kSecond;
   result["seconds_executing"] = static_cast<double>(counts.ns_executing) / kSecond;
   result["seconds_waiting"] = static_cast<double>(counts.ns_waiting) / kSecond;
   return result;
+}
+
+// The launches of the plans flushed last, the latest plan first.
+py::list recent_launches() {
+  py::list plans;
+  if (!is_initialized()) return plans;
+  for (const std::shared_ptr<const fusion::Plan>& plan : recorder().recent_plans()) {
+    py::list launches;
+    for (const fusion::Plan::LaunchInfo& info : plan->launches) {
+      py::dict launch;
+      launch["name"] = info.library < 0 ? info.name : std::string(library_name(static_cast<int>(info.library)));
+      launch["operators"] = info.nodes.size();
+      launch["segments"] = info.segments;
+      launch["why_not_more"] = info.why_not_more;
+      py::list lines;
+      std::string last;
+      for (const uint32_t node : info.nodes) {
+        const std::string& line = node < plan->lines.size() ? plan->lines[node] : last;
+        if (!line.empty() && line != last) lines.append(line);
+        last = line;
+      }
+      launch["lines"] = lines;
+      launches.append(launch);
+    }
+    plans.append(launches);
+  }
+  return plans;
 }
 
 py::dict reason_texts() {
@@ -113,9 +142,11 @@ PYBIND11_MODULE(_C, m) {
   m.def("pending", [] { return engine::recorder().pending(); });
   m.def("shutdown", &engine::shutdown);
   m.def("statistics", &engine::statistics);
+  m.def("recent_launches", &engine::recent_launches);
   m.def("reason_texts", &engine::reason_texts);
   m.def("settings", &engine::settings);
-  m.def("change_settings", [](const pybind11::dict& changes) { engine::guarded([&] { engine::change_settings(changes); }); });
+  m.def("change_settings",
+        [](const pybind11::dict& changes) { engine::guarded([&] { engine::change_settings(changes); }); });
   m.def("set_adaptive", [](bool on) { return engine::guarded([on] { return engine::set_adaptive(on); }); });
   m.def("default_generator", [] { return engine::default_generator(); });
   m.def("visible_bytes", &engine::visible_bytes);

@@ -64,7 +64,8 @@ at::Tensor turn(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
 
 Call make_attention(const fusion::NodeView& node) {
   return make_call(groups_of(whole(node), 0, 1), [options = options_of(node)](Tensors t, Scalars scalars) {
-    const std::optional<at::Tensor> mask = options.masked ? std::optional(t[3]) : std::nullopt;
+    std::optional<at::Tensor> mask;
+    if (options.masked) mask = t[3];
     at::native::flash_attention_kernel(at::kCPU, turn(t[t.size() - 2]), turn(t[t.size() - 1]), t[0], t[1], t[2], 0.0,
                                        options.causal, mask, scale_of(options, scalars));
   });
@@ -72,7 +73,8 @@ Call make_attention(const fusion::NodeView& node) {
 
 Call make_attention_backward(const fusion::NodeView& node) {
   return make_call(groups_of(whole(node), 1, 2), [options = options_of(node)](Tensors t, Scalars scalars) {
-    const std::optional<at::Tensor> mask = options.masked ? std::optional(t[6]) : std::nullopt;
+    std::optional<at::Tensor> mask;
+    if (options.masked) mask = t[6];
     const at::Tensor* grads = &t[t.size() - 3];
     for (int i = 0; i < 3; ++i) grads[i].zero_();
     at::native::flash_attention_backward_kernel(at::kCPU, turn(grads[0]), turn(grads[1]), turn(grads[2]), turn(t[0]),

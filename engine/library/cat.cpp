@@ -12,7 +12,6 @@ namespace {
 constexpr int64_t kPieceElements = int64_t{1} << 16;
 constexpr int64_t kMaxPieces = 8;
 
-
 std::shared_ptr<const device::LibraryCall> make_cat(const fusion::NodeView& node) {
   const Piece all = whole(node);
   const auto dim = attributes_of(node)[0];
@@ -27,7 +26,8 @@ std::shared_ptr<const device::LibraryCall> make_cat(const fusion::NodeView& node
     int64_t position = 0;
     for (size_t i = 0; i + 1 < all.size(); ++i) {
       const int64_t size = all[i].sizes[dim];
-      const int64_t from = std::clamp(begin, position, position + size), to = std::clamp(end, position, position + size);
+      const int64_t from = std::clamp(begin, position, position + size),
+                    to = std::clamp(end, position, position + size);
       piece[i] = all[i].narrow(dim, from - position, to - from);
       position += size;
     }

@@ -40,8 +40,7 @@ void add_rows(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& out
   const T* source = grad.const_data_ptr<T>();
   T* target = out.mutable_data_ptr<T>();
   for (int64_t row = 0; row < rows; ++row) std::fill_n(target + row * out_stride, width, T(0));
-  const std::vector<int64_t> uses =
-      options.by_frequency ? count_uses(index, count, rows) : std::vector<int64_t>();
+  const std::vector<int64_t> uses = options.by_frequency ? count_uses(index, count, rows) : std::vector<int64_t>();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t row = index[i];
     if (row < 0 || row >= rows || row == options.padding) continue;
@@ -71,10 +70,14 @@ std::shared_ptr<const device::LibraryCall> make_embedding_backward(const fusion:
   return make_call(std::move(pieces), [options](std::span<at::Tensor> t, Scalars) {
     const at::Tensor indices = t[1].reshape({-1}).to(at::kLong);
     switch (t[0].scalar_type()) {
-      case at::kFloat: return add_rows<float>(t[0], indices, t[2], options);
-      case at::kDouble: return add_rows<double>(t[0], indices, t[2], options);
-      case at::kBFloat16: return add_rows<c10::BFloat16>(t[0], indices, t[2], options);
-      default: return add_rows<c10::Half>(t[0], indices, t[2], options);
+      case at::kFloat:
+        return add_rows<float>(t[0], indices, t[2], options);
+      case at::kDouble:
+        return add_rows<double>(t[0], indices, t[2], options);
+      case at::kBFloat16:
+        return add_rows<c10::BFloat16>(t[0], indices, t[2], options);
+      default:
+        return add_rows<c10::Half>(t[0], indices, t[2], options);
     }
   });
 }

@@ -46,8 +46,7 @@ Call make_index_select(const fusion::NodeView& node) {
     const int64_t start = stretches.start(p), length = stretches.length(p);
     pieces.push_back({all[0], all[1].narrow(0, start, length), all[2].narrow(dim, start, length)});
   }
-  return make_call(std::move(pieces),
-                   [dim](Tensors t, Scalars) { at::cpu::index_select_out(t[2], t[0], dim, t[1]); });
+  return make_call(std::move(pieces), [dim](Tensors t, Scalars) { at::cpu::index_select_out(t[2], t[0], dim, t[1]); });
 }
 
 Call make_embedding(const fusion::NodeView& node) {
@@ -95,9 +94,8 @@ Call make_index(const fusion::NodeView& node) {
       pieces.push_back({all[0], all[1].narrow(0, start, length), all[2].narrow(dim, start, length)});
     }
   }
-  return make_call(std::move(pieces), [defined](Tensors t, Scalars) {
-    at::cpu::index_outf(t[0], index_list(defined, &t[1]), t.back());
-  });
+  return make_call(std::move(pieces),
+                   [defined](Tensors t, Scalars) { at::cpu::index_outf(t[0], index_list(defined, &t[1]), t.back()); });
 }
 
 Call make_index_put(const fusion::NodeView& node) {

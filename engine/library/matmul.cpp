@@ -48,7 +48,8 @@ Panels panels_of(int64_t m, int64_t n, int64_t k) {
 }
 
 /// The operands of panel `piece`: self (if any), a, b, out.
-Piece panel(const Operand* self, const Operand& a, const Operand& b, const Operand& out, const Panels& panels, int piece) {
+Piece panel(const Operand* self, const Operand& a, const Operand& b, const Operand& out, const Panels& panels,
+            int piece) {
   const int64_t start = panels.cut.start(piece), length = panels.cut.length(piece);
   const int dim = panels.rows ? 0 : 1;
   Piece operands;

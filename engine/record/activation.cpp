@@ -81,7 +81,9 @@ bool logit(Call& call, const at::Tensor& self, std::optional<double> eps) {
 }
 
 bool squared_difference(Call& call, const at::Tensor& self, const at::Tensor& target) {
-  if (!rounds_in_between(self) || !rounds_in_between(target)) return call.record(Opcode::mse, kFloatOnly, {self, target});
+  if (!rounds_in_between(self) || !rounds_in_between(target)) {
+    return call.record(Opcode::mse, kFloatOnly, {self, target});
+  }
   Call difference;
   return difference.record(Opcode::sub, kFloatOnly, {self, target}) &&
          call.record(Opcode::square, kFloatOnly, {difference.result});

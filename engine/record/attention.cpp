@@ -2,9 +2,9 @@
 // composition of matrix products and softmax does.
 #include <ATen/ExpandUtils.h>
 #include <ATen/SDPBackend.h>
+#include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_fused_sdp_choice_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
-#include <ATen/native/transformers/attention.h>
 
 #include <array>
 #include <tuple>
@@ -14,15 +14,12 @@
 #include "engine/record/result.h"
 
 namespace ae::engine {
-namespace {
 
 using at::Tensor;
 
-bool has(const std::optional<Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
-
 /// CPU's own choice, which looks at shapes, strides, dtypes and settings only.
-int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
-               double dropout, bool causal, std::optional<double> scale, bool grouped) {
+int64_t choose_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
+                         double dropout, bool causal, std::optional<double> scale, bool grouped) {
   std::optional<Tensor> plain = mask;
   // On devices that are not the CPU, the rule asks for more of a mask's strides than the CPU's kernel does.
   if (has(mask) && mask->dim() > 0 && mask->stride(-1) != 1) {
@@ -34,6 +31,8 @@ int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, cons
              ? static_cast<int64_t>(at::SDPBackend::overrideable)
              : choice;
 }
+
+namespace {
 
 /// Contiguous [batch, length, heads, …] seen as [batch, heads, length, …].
 Tensor make_turned(const Tensor& like, int64_t dims, at::ScalarType type) {
@@ -52,16 +51,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Ten
     bool causal, bool return_debug_mask, std::optional<double> scale) {
   check_devices({&query, &key, &value});
   if (has(bias)) check_devices({&*bias});
-  TORCH_CHECK(choose(query, key, value, bias, dropout, causal, scale, /*grouped=*/true) ==
+  TORCH_CHECK(choose_attention(query, key, value, bias, dropout, causal, scale, /*grouped=*/true) ==
                       static_cast<int64_t>(at::SDPBackend::overrideable) &&
-                  !return_debug_mask && (!has(bias) || bias->scalar_type() == query.scalar_type() ||
-                                         bias->scalar_type() == compute_scalar_type(query.scalar_type())),
+                  !return_debug_mask &&
+                  (!has(bias) || bias->scalar_type() == query.scalar_type() ||
+                   bias->scalar_type() == compute_scalar_type(query.scalar_type())),
               "scaled_dot_product_attention: these arguments are not for the fused kernel of the neuron device; call "
               "torch.nn.functional.scaled_dot_product_attention, which chooses");
-  const Tensor out = query.is_non_overlapping_and_dense()
-                         ? make_tensor(query.sizes(), query.strides(), query.scalar_type())
-                         : make_tensor(query.sizes(), at::infer_dense_strides(query.sizes(), query.strides()),
-                                       query.scalar_type());
+  const Tensor out =
+      query.is_non_overlapping_and_dense()
+          ? make_tensor(query.sizes(), query.strides(), query.scalar_type())
+          : make_tensor(query.sizes(), at::infer_dense_strides(query.sizes(), query.strides()), query.scalar_type());
   const Tensor logsumexp = make_turned(query, 3, compute_scalar_type(query.scalar_type()));
   c10::SmallVector<Tensor, 4> inputs{query, key, value};
   if (has(bias)) inputs.push_back(*bias);
@@ -75,8 +75,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
     const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
     std::array<bool, 4> mask, const Tensor& out, const Tensor& logsumexp, const Tensor&, const Tensor&, c10::SymInt,
     c10::SymInt, double, bool causal, const Tensor&, const Tensor&, std::optional<double> scale) {
-  TORCH_CHECK(!(mask[3] && bias.defined()), "scaled_dot_product_attention: the fused kernel of the neuron device has no "
-                                            "gradient of its mask");
+  TORCH_CHECK(!(mask[3] && bias.defined()),
+              "scaled_dot_product_attention: the fused kernel of the neuron device has no "
+              "gradient of its mask");
   check_devices({&grad, &query, &key, &value, &out, &logsumexp});
   const Tensor grads[] = {make_turned(query, 4, query.scalar_type()), make_turned(key, 4, key.scalar_type()),
                           make_turned(value, 4, value.scalar_type())};
@@ -89,18 +90,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("_fused_sdp_choice", choose);
+  m.impl("_fused_sdp_choice", choose_attention);
   m.impl("_scaled_dot_product_fused_attention_overrideable", attention);
   m.impl("_scaled_dot_product_fused_attention_overrideable_backward", attention_backward);
 }
 
 }  // namespace
-
-int64_t choose_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
-                         double dropout, bool causal, std::optional<double> scale, bool grouped) {
-  return choose(query, key, value, mask, dropout, causal, scale, grouped);
-}
-
 }  // namespace ae::engine
 
 namespace at::native {

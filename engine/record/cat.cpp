@@ -16,7 +16,8 @@ struct CatShape final : at::meta::structured_cat {
   at::DimVector sizes, strides;
   at::ScalarType type = at::ScalarType::Undefined;
   const Tensor& maybe_get_output(int64_t) override { return given; }
-  void set_output_raw_strided(int64_t, at::IntArrayRef shape, at::IntArrayRef stride, at::TensorOptions options) override {
+  void set_output_raw_strided(int64_t, at::IntArrayRef shape, at::IntArrayRef stride,
+                              at::TensorOptions options) override {
     sizes.assign(shape.begin(), shape.end());
     strides.assign(stride.begin(), stride.end());
     type = c10::typeMetaToScalarType(options.dtype());

@@ -15,7 +15,7 @@ TensorPair native_dropout(const at::Tensor& self, double p, std::optional<bool> 
     return Fallback<Signature>::call("native_dropout", self, p, train);
   }
   const Draws draws(std::nullopt);
-  const at::DimVector strides = result_strides(self.sizes(), {self});
+  const at::DimVector strides = result_strides(self.sizes(), {self}, self.scalar_type());
   const at::Tensor outputs[] = {make_tensor(self.sizes(), strides, self.scalar_type()),
                                 make_tensor(self.sizes(), strides, at::kBool)};
   const Input inputs[] = {self, Input(1 - p, at::kDouble), Input(1 / (1 - p), at::kDouble), draws.seed, draws.offset};

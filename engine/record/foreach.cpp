@@ -26,8 +26,12 @@ Tensors collect(size_t count, F&& make) {
   return results;
 }
 
-/// PyTorch's signatures have lists of const tensors also where their content is written.
-Tensor& writable(const Tensor& tensor) { return const_cast<Tensor&>(tensor); }
+/// A tensor of a list that is about to be written. PyTorch's signatures have lists of const tensors there too, and its
+/// layers above count a new version for single operators only.
+Tensor& writable(const Tensor& tensor) {
+  tensor.unsafeGetTensorImpl()->bump_version();
+  return const_cast<Tensor&>(tensor);
+}
 
 void check_scalar_tensor(const Tensor& scalar) {
   TORCH_CHECK(scalar.dim() == 0 && scalar.numel() == 1, "scalar tensor expected to be 0 dim but it has ", scalar.dim(),
@@ -77,7 +81,8 @@ template <OperatorName name, OperatorName name_, auto describe, class... Alpha>
 struct ForeachList {
   static Tensors functional(TensorList self, TensorList other, const Alpha&... alpha) {
     check_foreach_api_restrictions(self, other);
-    return collect(self.size(), [&](size_t i) { return Kernel<name, describe>::functional(self[i], other[i], alpha...); });
+    return collect(self.size(),
+                   [&](size_t i) { return Kernel<name, describe>::functional(self[i], other[i], alpha...); });
   }
   static void in_place(TensorList self, TensorList other, const Alpha&... alpha) {
     check_foreach_api_restrictions(self, other);
@@ -101,7 +106,8 @@ template <OperatorName name, OperatorName name_, auto describe>
 struct ForeachTernary {
   static Tensors functional(TensorList self, TensorList a, TensorList b, const Scalar& value) {
     check_foreach_api_restrictions(self, a, b);
-    return collect(self.size(), [&](size_t i) { return Kernel<name, describe>::functional(self[i], a[i], b[i], value); });
+    return collect(self.size(),
+                   [&](size_t i) { return Kernel<name, describe>::functional(self[i], a[i], b[i], value); });
   }
   static void in_place(TensorList self, TensorList a, TensorList b, const Scalar& value) {
     check_foreach_api_restrictions(self, a, b);

@@ -60,9 +60,9 @@ class Indices {
   bool check(const Tensor& self) const {
     bool all = true;
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      const int64_t dim = dims_[i], size = self.sizes()[dim];
-      const auto fail = [&](int64_t value) {
-        TORCH_CHECK_INDEX(false, "index ", value, " is out of bounds for dimension ", dim, " with size ", size);
+      const int64_t size = self.sizes()[dims_[i]];
+      const auto fail = [&](int64_t value) {  // ATen's kernel counts the dimensions that have an index
+        TORCH_CHECK_INDEX(false, "index ", value, " is out of bounds for dimension ", i, " with size ", size);
       };
       all = check_values(tensors_[i], -size, size - 1, fail) && all;
     }
@@ -147,8 +147,8 @@ Tensor& index_put(Tensor& self, const IndexList& list, const Tensor& values, boo
                   !values.storage().is_alias_of(self.storage());
   for (const Tensor& index : indices.tensors()) recorded = recorded && !index.storage().is_alias_of(self.storage());
   if (!recorded)
-    return Fallback<Tensor&(Tensor&, const IndexList&, const Tensor&, bool, bool)>::call(
-        "_index_put_impl_", self, list, values, accumulate, unchecked);
+    return Fallback<Tensor&(Tensor&, const IndexList&, const Tensor&, bool, bool)>::call("_index_put_impl_", self, list,
+                                                                                         values, accumulate, unchecked);
   const bool checked = indices.check(self);
   c10::SmallVector<Tensor, 6> inputs{self, values};
   inputs.append(indices.tensors().begin(), indices.tensors().end());

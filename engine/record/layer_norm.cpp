@@ -11,8 +11,6 @@ namespace {
 using at::Tensor;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-bool has(const std::optional<Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
-
 /// A normalization that is recorded: floating input, shapes that fit, parameters of one dtype (the input's, or fp32).
 class Norm {
  public:
@@ -79,8 +77,9 @@ Three native_layer_norm_backward(const Tensor& grad, const Tensor& input, at::In
   if (!norm.recordable() || grad.scalar_type() != norm.type() || !grad.sizes().equals(input.sizes()) ||
       ((mask[1] || mask[2]) && !has(weight) && !has(bias))) {
     return Fallback<Three(const Tensor&, const Tensor&, at::IntArrayRef, const Tensor&, const Tensor&,
-                          const std::optional<Tensor>&, const std::optional<Tensor>&, std::array<bool, 3>)>::
-        call("native_layer_norm_backward", grad, input, normalized_shape, mean, rstd, weight, bias, mask);
+                          const std::optional<Tensor>&, const std::optional<Tensor>&,
+                          std::array<bool, 3>)>::call("native_layer_norm_backward", grad, input, normalized_shape, mean,
+                                                      rstd, weight, bias, mask);
   }
   check_devices({&grad, &mean, &rstd});
   Tensor grad_input, grad_weight, grad_bias;

@@ -14,8 +14,6 @@ namespace {
 using at::Tensor;
 using Two = std::tuple<Tensor, Tensor>;
 
-bool has(const std::optional<Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
-
 /// The cases that are recorded: floating [rows, classes] or [classes], int64 targets, weights of the input's dtype.
 bool is_recorded(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight) {
   check_devices({&self, &target});

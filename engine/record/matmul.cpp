@@ -28,7 +28,8 @@ bool is_real(const at::Scalar& beta, const at::Scalar& alpha) { return !beta.isC
 bool record_with_self(Call& call, int id, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b,
                       const at::Scalar& beta, const at::Scalar& alpha, at::IntArrayRef sizes) {
   check_devices({&self});
-  if (self.scalar_type() != a.scalar_type() || !is_real(beta, alpha) || !is_expandable(self.sizes(), sizes)) return false;
+  if (self.scalar_type() != a.scalar_type() || !is_real(beta, alpha) || !is_expandable(self.sizes(), sizes))
+    return false;
   if (!prepare_result(call, sizes, a.scalar_type(), {&self, &a, &b}, {}, &self)) return false;
   record_library(id, {self, a, b}, {result_of(call)}, {}, {beta.toDouble(), alpha.toDouble()});
   return true;

@@ -1,4 +1,4 @@
-// The fused Adam and AdamW operators (one node for each parameter), and gradient unscaling with its check for infinities.
+// The fused Adam and AdamW operators (one node for each parameter), and gradient unscaling with its check.
 #include <cmath>
 
 #include "engine/record/kernel.h"
@@ -62,8 +62,8 @@ bool is_recorded(const AdamLists& lists, const AdamOptions& options) {
   return true;
 }
 
-/// 1 - beta^step as a 0-dim fp64 tensor; its square root if asked for. Nodes of one element: what they cost is paid once
-/// for a parameter, not for each of its elements.
+/// 1 - beta^step as a 0-dim fp64 tensor; its square root if asked for. Nodes of one element: what they cost is paid
+/// once for a parameter, not for each of its elements.
 Tensor bias_correction(double beta, const Tensor& step, bool root) {
   Tensor value = make_tensor({}, at::kDouble);
   record_pointwise(Opcode::pow, at::kDouble, {Input(beta, at::kDouble), step}, value);

@@ -18,7 +18,9 @@ bool is_bool(const at::Tensor& self, const at::Tensor& other) {
 }
 
 /// An alpha that PyTorch accepts for these operands, of which one is bool or integral.
-bool is_alpha(const at::Scalar& alpha, bool whole) { return !alpha.isBoolean() && !(whole && !alpha.isIntegral(false)); }
+bool is_alpha(const at::Scalar& alpha, bool whole) {
+  return !alpha.isBoolean() && (!whole || alpha.isIntegral(false));
+}
 
 bool is_one(const at::Scalar& alpha) {
   return alpha.isIntegral(false) ? alpha.toLong() == 1 : alpha.isFloatingPoint() && alpha.toDouble() == 1;
@@ -131,16 +133,17 @@ bool pow_scalar(Call& call, const at::Tensor& self, const at::Scalar& exponent) 
   const bool whole = c10::isIntegralType(self.scalar_type(), true) && exponent.isIntegral(false);
   if (whole && p < 0) return false;
   if (!contains(kFloats, self.scalar_type())) {
-    return call.record(Opcode::pow, kArithmetic, {self, Arg::number(exponent)});
+    return call.record(Opcode::pow, kArithmetic, {self, Arg::promoting(exponent)});
   }
   if (p == 2) return call.record(Opcode::square, kFloatOnly, {self});
   if (p == 0.5) return call.record(Opcode::sqrt, kFloatOnly, {self});
   if (p == -0.5) return call.record(Opcode::rsqrt, kFloatOnly, {self});
   if (p == -1) return call.record(Opcode::reciprocal, kFloatOnly, {self});
-  return call.record(Opcode::pow, kFloatOnly, {self, Arg::number(exponent)});
+  return call.record(Opcode::pow, kFloatOnly, {self, Arg::parameter(exponent)});
 }
 
 bool scalar_pow(Call& call, const at::Scalar& self, const at::Tensor& exponent) {
+  call.make_contiguous();
   return call.record(Opcode::pow, kArithmetic, {Arg::number(self), exponent});
 }
 

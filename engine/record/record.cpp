@@ -41,8 +41,6 @@ int64_t offset_of(const at::Tensor& tensor) {
                     : tensor.storage_offset() + start / static_cast<int64_t>(tensor.element_size());
 }
 
-bool needs_own_dimensions(Opcode opcode) { return opcode == Opcode::tril || opcode == Opcode::triu; }
-
 /// A 0-dim CPU tensor is a number that is taken now.
 Input as_number(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.dim() == 0, "Expected all tensors to be on the same device, but found at least two devices, ",
@@ -125,6 +123,7 @@ void write_node(Opcode opcode, DType common, c10::IntArrayRef sizes, uint32_t re
     writer.output(output.buffer, output.dtype, output.offset, output.strides.data());
   }
   node.commit();
+  after_record();
 }
 
 /// Drops the dimensions of size 1 and merges neighbours wherever all accesses allow it, for shapes of very many dimensions.
@@ -178,76 +177,43 @@ void record_operands(Opcode opcode, c10::ScalarType common, c10::IntArrayRef siz
   write_node(opcode, type, merged, reduced, all.slice(0, count), all.slice(count), attributes);
 }
 
-/// All accesses are contiguous and have the output's shape: the node is one-dimensional. True when it was recorded.
-bool record_flat(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs,
-                 c10::ArrayRef<int64_t> attributes) {
+/// True when all accesses are contiguous, have the output's shape, and share memory only as the same tensor.
+bool is_flat(Opcode opcode, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs) {
+  if (needs_own_dimensions(opcode)) return false;
   const at::Tensor& first = outputs[0];
-  for (const Input& input : inputs) {
-    const at::Tensor* tensor = input.tensor();
-    if (tensor && !(tensor->device().type() == kDeviceType && tensor->sizes() == first.sizes() && tensor->is_contiguous()))
-      return false;
-  }
   for (const at::Tensor& output : outputs)
     if (!output.is_contiguous()) return false;
-  if (needs_own_dimensions(opcode)) return false;
-  for (const Input& input : inputs)  // same buffer, other place: the general path looks closer
-    if (input.tensor())
-      for (const at::Tensor& output : outputs)
-        if (input.tensor()->unsafeGetTensorImpl() != output.unsafeGetTensorImpl() &&
-            input.tensor()->storage().unsafeGetStorageImpl() == output.storage().unsafeGetStorageImpl())
-          return false;
-  c10::SmallVector<Buffer*, 8> buffers;
   for (const Input& input : inputs) {
-    if (input.tensor()) arm(*input.tensor());
-    buffers.push_back(input.tensor() ? buffer_of(*input.tensor()) : nullptr);
+    const at::Tensor* tensor = input.tensor();
+    if (!tensor) continue;
+    if (tensor->device().type() != kDeviceType || tensor->sizes() != first.sizes() || !tensor->is_contiguous()) return false;
+    for (const at::Tensor& output : outputs)  // same buffer, other place: the general path looks closer
+      if (tensor->unsafeGetTensorImpl() != output.unsafeGetTensorImpl() &&
+          tensor->storage().unsafeGetStorageImpl() == output.storage().unsafeGetStorageImpl())
+        return false;
   }
-  for (const at::Tensor& output : outputs) {
-    arm(output);
-    buffers.push_back(buffer_of(output));
-  }
-  const int64_t size = first.numel(), one = 1;
-  Recorder::Node node(recorder(), opcode, to_dtype(common), 1, &size);
-  fusion::NodeWriter& writer = node.writer();
-  for (int64_t attribute : attributes) writer.attribute(attribute);
-  size_t next = 0;
-  for (const Input& input : inputs) {
-    Buffer* buffer = buffers[next++];
-    if (buffer)
-      writer.input(buffer, to_dtype(input.tensor()->scalar_type()), offset_of(*input.tensor()), &one);
-    else
-      writer.scalar(input.dtype(), input.word());
-  }
-  for (const at::Tensor& output : outputs) {
-    Buffer* buffer = buffers[next++];
-    node.makes(*buffer);
-    writer.output(buffer, to_dtype(output.scalar_type()), offset_of(output), &one);
-  }
-  node.commit();
   return true;
+}
+
+/// A tensor's place in its Buffer.
+struct Place {
+  Buffer* buffer = nullptr;
+  int64_t offset = 0;
+  DType dtype = DType::kF32;
+};
+
+Place place_of(const at::Tensor& tensor) {
+  arm(tensor);
+  return {buffer_of(tensor), offset_of(tensor), to_dtype(tensor.scalar_type())};
 }
 
 }  // namespace
 
-DType to_dtype(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Bool: return DType::kBool;
-    case c10::ScalarType::Byte: return DType::kU8;
-    case c10::ScalarType::Char: return DType::kI8;
-    case c10::ScalarType::Short: return DType::kI16;
-    case c10::ScalarType::Int: return DType::kI32;
-    case c10::ScalarType::Long: return DType::kI64;
-    case c10::ScalarType::UInt16: return DType::kU16;
-    case c10::ScalarType::UInt32: return DType::kU32;
-    case c10::ScalarType::UInt64: return DType::kU64;
-    case c10::ScalarType::Half: return DType::kF16;
-    case c10::ScalarType::BFloat16: return DType::kBF16;
-    case c10::ScalarType::Float: return DType::kF32;
-    case c10::ScalarType::Double: return DType::kF64;
-    case c10::ScalarType::ComplexFloat: return DType::kC64;
-    case c10::ScalarType::ComplexDouble: return DType::kC128;
-    default: TORCH_CHECK_TYPE(false, "neuron: tensors of dtype ", type, " are not supported by recorded operators");
-  }
+namespace detail {
+DType throw_unsupported(c10::ScalarType type) {
+  TORCH_CHECK_TYPE(false, "neuron: tensors of dtype ", type, " are not supported by recorded operators");
 }
+}  // namespace detail
 
 bool is_recordable(c10::ScalarType type) {
   switch (type) {
@@ -270,9 +236,41 @@ Input::Input(const c10::Scalar& scalar, c10::ScalarType type) : dtype_(to_dtype(
     word_ = dtype_ == DType::kU64 ? scalar.toUInt64() : fusion::scalar_word(scalar.toLong());
 }
 
+void record_flat(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs,
+                 c10::ArrayRef<int64_t> attributes) {
+  constexpr size_t kMaxOperands = 24;
+  const size_t count = inputs.size() + outputs.size();
+  TORCH_INTERNAL_ASSERT(count <= kMaxOperands);
+  Place places[kMaxOperands];
+  Place* place = places;
+  for (const Input& input : inputs) {
+    if (input.tensor()) *place = place_of(*input.tensor());
+    ++place;
+  }
+  for (const at::Tensor& output : outputs) *place++ = place_of(output);
+  const int64_t size = outputs[0].numel(), one = 1;
+  Recorder::Node node(recorder(), opcode, to_dtype(common), 1, &size);
+  fusion::NodeWriter& writer = node.writer();
+  for (int64_t attribute : attributes) writer.attribute(attribute);
+  place = places;
+  for (const Input& input : inputs) {
+    if (place->buffer)
+      writer.input(place->buffer, place->dtype, place->offset, &one);
+    else
+      writer.scalar(input.dtype(), input.word());
+    ++place;
+  }
+  for (; place != places + count; ++place) {
+    node.makes(*place->buffer);
+    writer.output(place->buffer, place->dtype, place->offset, &one);
+  }
+  node.commit();
+  after_record();
+}
+
 void record_pointwise(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
                       c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes) {
-  if (record_flat(opcode, common, inputs, outputs, attributes)) return;
+  if (is_flat(opcode, inputs, outputs)) return record_flat(opcode, common, inputs, outputs, attributes);
   const auto sizes = outputs[0].sizes();
   c10::SmallVector<Operand, 4> results;
   for (const at::Tensor& output : outputs) results.push_back(operand_of(output, broadcast_strides(output, sizes)));
@@ -324,6 +322,7 @@ void record_library(int id, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::
                   output.sizes().data(), output.strides().data());
   }
   node.commit();
+  after_record();
 }
 
 }  // namespace ae::engine

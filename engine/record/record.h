@@ -6,14 +6,42 @@
 #include <c10/core/Scalar.h>
 #include <c10/core/ScalarType.h>
 
+#include <array>
+#include <utility>
+
 #include "engine/backend/storage.h"
 #include "fusion/ops/opcode.h"
 #include "fusion/plan/plan.h"
 
 namespace ae::engine {
 
-/// Our dtype for a PyTorch scalar type. Throws TypeError-like c10::Error for types that kernels do not have.
-DType to_dtype(c10::ScalarType type);
+namespace detail {
+inline constexpr uint8_t kNoDType = 0xff;
+/// Our dtypes by PyTorch's numbers.
+inline constexpr auto kDTypes = [] {
+  std::array<uint8_t, 64> table{};
+  table.fill(kNoDType);
+  constexpr std::pair<c10::ScalarType, DType> kPairs[] = {
+      {c10::ScalarType::Bool, DType::kBool},         {c10::ScalarType::Byte, DType::kU8},
+      {c10::ScalarType::Char, DType::kI8},           {c10::ScalarType::Short, DType::kI16},
+      {c10::ScalarType::Int, DType::kI32},           {c10::ScalarType::Long, DType::kI64},
+      {c10::ScalarType::UInt16, DType::kU16},        {c10::ScalarType::UInt32, DType::kU32},
+      {c10::ScalarType::UInt64, DType::kU64},        {c10::ScalarType::Half, DType::kF16},
+      {c10::ScalarType::BFloat16, DType::kBF16},     {c10::ScalarType::Float, DType::kF32},
+      {c10::ScalarType::Double, DType::kF64},        {c10::ScalarType::ComplexFloat, DType::kC64},
+      {c10::ScalarType::ComplexDouble, DType::kC128}};
+  for (const auto& [type, dtype] : kPairs) table[static_cast<size_t>(type)] = static_cast<uint8_t>(dtype);
+  return table;
+}();
+[[noreturn]] DType throw_unsupported(c10::ScalarType type);
+}  // namespace detail
+
+/// Our dtype for a PyTorch scalar type. Throws TypeError for types that kernels do not have.
+inline DType to_dtype(c10::ScalarType type) {
+  const uint8_t dtype = detail::kDTypes[static_cast<size_t>(type)];
+  if (dtype == detail::kNoDType) [[unlikely]] detail::throw_unsupported(type);
+  return static_cast<DType>(dtype);
+}
 /// True for the types that fused kernels compute with (not complex, quantised, float8…).
 bool is_recordable(c10::ScalarType type);
 
@@ -40,6 +68,15 @@ class Input {
 /// the caller has checked with at::assert_no_partial_overlap / assert_no_internal_overlap.
 void record_pointwise(fusion::Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
                       c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes = {});
+
+/// True for operators whose meaning depends on the node's dimensions: their nodes are never flat.
+constexpr bool needs_own_dimensions(fusion::Opcode opcode) {
+  return opcode == fusion::Opcode::tril || opcode == fusion::Opcode::triu;
+}
+
+/// The same, for operands that are known to be contiguous and of one shape and to share memory only as the same tensor.
+void record_flat(fusion::Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
+                 c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes = {});
 
 /// Records a reduction over the dimensions in `reduced` (bit d: dimension d) of a node of shape `sizes`. Inputs are
 /// broadcast to `sizes`. Outputs either have shape `sizes`, or `sizes` with 1 in all reduced dimensions (keepdim), or

@@ -3,10 +3,15 @@
 
 #include <ATen/MemoryOverlap.h>
 
+#include <optional>
+
 #include "engine/backend/storage.h"
 #include "engine/record/shape.h"
 
 namespace ae::engine {
+
+/// An optional tensor that was given.
+inline bool has(const std::optional<at::Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
 
 /// Throws PyTorch's error unless all tensors are on the device.
 inline void check_devices(std::initializer_list<const at::Tensor*> tensors) {

@@ -33,14 +33,29 @@ struct Common {
   at::ScalarType type = at::ScalarType::Undefined;
 };
 
+/// True if also the strides of dimensions of size 1 are those of a new tensor. A number beside a tensor makes
+/// TensorIterator keep the tensor's strides, whatever they are.
+bool has_plain_strides(const c10::TensorImpl& impl) {
+  const auto sizes = impl.sizes(), strides = impl.strides();
+  int64_t next = 1;
+  for (size_t d = sizes.size(); d-- > 0; next *= sizes[d])
+    if (strides[d] != next) return false;
+  return next != 0;
+}
+
 /// False unless all tensors are contiguous, of one shape and dtype (numbers aside).
 bool find_common(std::initializer_list<Arg> args, Common& common) {
+  bool numbers = false;
   for (const Arg& arg : args) {
-    if (!arg.is_tensor()) continue;
+    if (!arg.is_tensor()) {
+      numbers = numbers || arg.kind == Arg::kNumber;
+      continue;
+    }
     const c10::TensorImpl* impl = arg.tensor().unsafeGetTensorImpl();
     if (impl->device_type() != kDeviceType) {
-      if (arg.kind == Arg::kTensor && is_wrapped_number(arg.tensor())) continue;
-      return false;
+      if (arg.kind != Arg::kTensor || !is_wrapped_number(arg.tensor())) return false;
+      numbers = true;
+      continue;
     }
     if (!impl->is_contiguous()) return false;
     if (!common.shape) {
@@ -59,7 +74,7 @@ bool find_common(std::initializer_list<Arg> args, Common& common) {
       return false;
     }
   }
-  return common.type != at::ScalarType::Undefined;
+  return common.type != at::ScalarType::Undefined && (!numbers || has_plain_strides(*common.shape));
 }
 
 /// The inputs of a fast call; false where a number would raise the common dtype.
@@ -74,7 +89,7 @@ bool fast_inputs(std::initializer_list<Arg> args, at::ScalarType type, Inputs& i
       if (!keeps_type(value, type)) return false;
       inputs.push_back(number_input(value, type));
     } else {
-      if (arg.kind == Arg::kNumber ? !keeps_type(arg.scalar(), type) : arg.scalar().isComplex()) return false;
+      if (arg.kind == Arg::kParameter ? arg.scalar().isComplex() : !keeps_type(arg.scalar(), type)) return false;
       inputs.push_back(number_input(arg.scalar(), type));
     }
   }
@@ -111,8 +126,9 @@ at::ScalarType common_type(Rule rule, std::initializer_list<Arg> args) {
       return at::ScalarType::Undefined;
     }
     if (arg.kind == Arg::kTensor) state = at::native::update_result_type_state(arg.tensor(), state);
-    if (arg.kind == Arg::kNumber) state = at::native::update_result_type_state(arg.scalar(), state);
-    if (arg.kind == Arg::kParameter && arg.scalar().isComplex()) return at::ScalarType::Undefined;
+    if (arg.is_tensor()) continue;
+    if (arg.kind != Arg::kParameter) state = at::native::update_result_type_state(arg.scalar(), state);
+    if (arg.scalar().isComplex()) return at::ScalarType::Undefined;
   }
   const at::ScalarType type = at::native::result_type(state);
   if (rule.result == Rule::kFloat && c10::isIntegralType(type, /*includeBool=*/true)) {
@@ -137,29 +153,46 @@ at::DimVector broadcast_shape(std::initializer_list<Arg> args) {
   return shape;
 }
 
-/// TensorIterator's choice where all operands have the result's shape: the layout that all agree on. None if they do not.
-std::optional<at::DimVector> agreed_strides(at::IntArrayRef shape, std::initializer_list<Arg> args) {
-  const at::Tensor* first = nullptr;
-  bool contiguous = true, channels_last = true, same = true;
-  for (const Arg& arg : args) {
-    if (arg.kind == Arg::kParameter) continue;
-    if (arg.kind == Arg::kNumber) {
-      if (!shape.empty()) return std::nullopt;
-      continue;
-    }
+/// An operand as TensorIterator lays it out: converted to the common dtype first, which makes it dense.
+struct Layout {
+  Layout(const Arg& arg, at::ScalarType common) {
+    if (!arg.is_tensor()) return;
     const at::Tensor& tensor = arg.tensor();
-    if (!tensor.sizes().equals(shape)) return std::nullopt;
-    contiguous = contiguous && tensor.is_contiguous();
-    channels_last = channels_last && tensor.is_contiguous(at::MemoryFormat::ChannelsLast);
-    same = same && tensor.is_non_overlapping_and_dense() && (!first || tensor.strides().equals(first->strides()));
-    if (!first) first = &tensor;
+    sizes = tensor.sizes();
+    dense = tensor.is_non_overlapping_and_dense();
+    if (!dense && arg.kind == Arg::kTensor && tensor.scalar_type() != common) {
+      const std::vector<int64_t> converted = at::infer_dense_strides(sizes, tensor.strides());
+      strides.assign(converted.begin(), converted.end());
+      dense = true;
+      contiguous = c10::contiguous_strides(sizes) == strides;
+      channels_last = sizes.size() == 4 && at::IntArrayRef(strides).equals(c10::get_channels_last_strides_2d(sizes));
+    } else {
+      strides.assign(tensor.strides().begin(), tensor.strides().end());
+      contiguous = tensor.is_contiguous();
+      channels_last = tensor.is_contiguous(at::MemoryFormat::ChannelsLast);
+    }
+  }
+  at::IntArrayRef sizes;  // empty for numbers, which are 0-dim tensors to PyTorch
+  at::DimVector strides;
+  bool contiguous = true, channels_last = false, dense = true;
+};
+using Layouts = c10::SmallVector<Layout, kMaxArgs>;
+
+/// TensorIterator's choice where all operands have the result's shape: the layout that all agree on, if they do.
+std::optional<at::DimVector> agreed_strides(at::IntArrayRef shape, const Layouts& layouts) {
+  bool contiguous = true, channels_last = true, same = true;
+  for (const Layout& layout : layouts) {
+    if (!layout.sizes.equals(shape)) return std::nullopt;
+    contiguous = contiguous && layout.contiguous;
+    channels_last = channels_last && layout.channels_last;
+    same = same && layout.dense && layout.strides == layouts[0].strides;
   }
   if (contiguous) return c10::contiguous_strides(shape);
   if (channels_last) {
     const auto strides = c10::get_channels_last_strides_2d(shape);
     return at::DimVector(strides.begin(), strides.end());
   }
-  if (same && first) return at::DimVector(first->strides());
+  if (same) return layouts[0].strides;
   return std::nullopt;
 }
 
@@ -196,18 +229,19 @@ at::DimVector dimension_order(at::IntArrayRef shape, const c10::SmallVectorImpl<
 
 }  // namespace
 
-at::DimVector result_strides(at::IntArrayRef shape, std::initializer_list<Arg> args) {
-  if (auto agreed = agreed_strides(shape, args)) return *agreed;
+at::DimVector result_strides(at::IntArrayRef shape, std::initializer_list<Arg> args, at::ScalarType common) {
+  Layouts layouts;
+  for (const Arg& arg : args)
+    if (arg.is_tensor() || arg.kind == Arg::kNumber) layouts.emplace_back(arg, common);
+  if (auto agreed = agreed_strides(shape, layouts)) return *agreed;
   const size_t rank = shape.size();
   c10::SmallVector<at::DimVector, kMaxArgs> strides;
-  for (const Arg& arg : args) {
-    if (!arg.is_tensor()) continue;
-    const at::Tensor& tensor = arg.tensor();
-    const size_t missing = rank - tensor.dim();
+  for (const Layout& layout : layouts) {
+    const size_t missing = rank - layout.sizes.size();
     at::DimVector& operand = strides.emplace_back(rank, 0);
     for (size_t d = missing; d < rank; ++d) {
-      const int64_t size = tensor.sizes()[d - missing];
-      if (size != 1 || shape[d] == 1) operand[d] = tensor.strides()[d - missing];
+      const int64_t size = layout.sizes[d - missing];
+      if (size != 1 || shape[d] == 1) operand[d] = layout.strides[d - missing];
     }
   }
   const at::DimVector order = dimension_order(shape, strides);
@@ -291,7 +325,11 @@ bool Call::record_fast(Opcode opcode, Rule rule, std::initializer_list<Arg> args
   if (!fast_inputs(args, common.type, inputs)) return false;
   if (!target_) result = make_tensor(common.shape->sizes(), type);
   if (common.shape->numel() != 0) {
-    record_pointwise(opcode, common.type, inputs, target_ ? *target_ : result, attributes);
+    const at::Tensor& target = target_ ? *target_ : result;
+    if (needs_own_dimensions(opcode)) [[unlikely]]
+      record_pointwise(opcode, common.type, inputs, target, attributes);
+    else
+      record_flat(opcode, common.type, inputs, target, attributes);
   }
   return true;
 }
@@ -308,9 +346,9 @@ bool Call::record_general(Opcode opcode, Rule rule, std::initializer_list<Arg> a
     if (!is_recordable(given) || (rule.result != Rule::kTruth && !c10::canCast(common, given))) return false;
     if (in_place_ && !target_->sizes().equals(shape)) return false;
     check_overlap(*target_, args);
-    if (!target_->sizes().equals(shape)) resize_out(*target_, shape, result_strides(shape, args));
+    if (!target_->sizes().equals(shape)) resize_out(*target_, shape, result_strides(shape, args, common));
   } else {
-    result = contiguous_ ? make_tensor(shape, type) : make_tensor(shape, result_strides(shape, args), type);
+    result = contiguous_ ? make_tensor(shape, type) : make_tensor(shape, result_strides(shape, args, common), type);
   }
   Inputs inputs;
   for (const Arg& arg : args) {

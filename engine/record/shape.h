@@ -1,5 +1,5 @@
 // What a pointwise or reducing operator will be: shape, dtype, strides and target of its result, by PyTorch's rules
-// (TensorIterator's, without asking for addresses). One fast path for operands of one shape and dtype, one for the rest.
+// (TensorIterator's, without asking for addresses). A fast path for operands of one shape and dtype, one for the rest.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -48,7 +48,8 @@ class Arg {
   enum Kind : uint8_t {
     kTensor,     // takes part in type promotion
     kCondition,  // a tensor whose dtype does not matter (a mask)
-    kNumber,     // a Python number that takes part in type promotion
+    kNumber,     // a number that takes part in type promotion, and is an operand to TensorIterator
+    kPromoting,  // a number that takes part in type promotion, but is no operand (bounds of clamp, exponents)
     kParameter,  // a number that does not (alpha, eps, …)
   };
   Arg(const at::Tensor& tensor) : kind(kTensor), tensor_(&tensor) {}  // NOLINT: implicit
@@ -58,6 +59,7 @@ class Arg {
     return arg;
   }
   static Arg number(const at::Scalar& scalar) { return {kNumber, scalar}; }
+  static Arg promoting(const at::Scalar& scalar) { return {kPromoting, scalar}; }
   static Arg parameter(const at::Scalar& scalar) { return {kParameter, scalar}; }
 
   bool is_tensor() const { return kind <= kCondition; }
@@ -115,7 +117,7 @@ inline at::ScalarType compute_scalar_type(at::ScalarType type) {
 }
 
 /// Strides of a new result of this shape, as TensorIterator gives them.
-at::DimVector result_strides(at::IntArrayRef shape, std::initializer_list<Arg> args);
+at::DimVector result_strides(at::IntArrayRef shape, std::initializer_list<Arg> args, at::ScalarType common);
 
 /// Throws PyTorch's "Expected all tensors to be on the same device".
 [[noreturn]] void throw_devices(const at::Tensor& other);

@@ -13,8 +13,7 @@ bool softmax(Call& call, const at::Tensor& self, int64_t dim, bool half_to_float
   if (half_to_float || self.dim() == 0 || !contains(kFloats, self.scalar_type())) return false;
   dim = at::maybe_wrap_dim(dim, self.dim());
   if (!prepare_result(call, self.sizes(), self.scalar_type(), {&self})) return false;
-  if (self.numel() != 0)
-    record_reduce(opcode, self.scalar_type(), self.sizes(), 1u << dim, {self}, {result_of(call)});
+  if (self.numel() != 0) record_reduce(opcode, self.scalar_type(), self.sizes(), 1u << dim, {self}, {result_of(call)});
   return true;
 }
 

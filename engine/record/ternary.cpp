@@ -39,7 +39,7 @@ bool masked_fill_tensor(Call& call, const at::Tensor& self, const at::Tensor& ma
 bool clamp(Call& call, const at::Tensor& self, const std::optional<at::Scalar>& low,
            const std::optional<at::Scalar>& high) {
   if (low && high) {
-    return call.record(Opcode::clamp, kArithmetic, {self, Arg::number(*low), Arg::number(*high)});
+    return call.record(Opcode::clamp, kArithmetic, {self, Arg::promoting(*low), Arg::promoting(*high)});
   }
   if (low) return clamp_min(call, self, *low);
   return high && clamp_max(call, self, *high);
@@ -71,7 +71,8 @@ bool nan_to_num(Call& call, const at::Tensor& self, std::optional<double> nan, s
     case at::kBFloat16: largest = std::numeric_limits<at::BFloat16>::max(); break;
     default: break;
   }
-  const at::Scalar for_nan(nan.value_or(0)), for_posinf(posinf.value_or(largest)), for_neginf(neginf.value_or(-largest));
+  const at::Scalar for_nan(nan.value_or(0));
+  const at::Scalar for_posinf(posinf.value_or(largest)), for_neginf(neginf.value_or(-largest));
   return call.record(Opcode::nan_to_num, kFloatOnly, {self, Arg::parameter(for_nan), Arg::parameter(for_posinf),
                                                       Arg::parameter(for_neginf)});
 }
@@ -94,11 +95,11 @@ constexpr int64_t kAnyWeight = 0, kSmallWeight = 1, kLargeWeight = 2;
 }  // namespace
 
 bool clamp_min(Call& call, const at::Tensor& self, const at::Scalar& low) {
-  return call.record(Opcode::clamp_min, kArithmetic, {self, Arg::number(low)});
+  return call.record(Opcode::clamp_min, kArithmetic, {self, Arg::promoting(low)});
 }
 
 bool clamp_max(Call& call, const at::Tensor& self, const at::Scalar& high) {
-  return call.record(Opcode::clamp_max, kArithmetic, {self, Arg::number(high)});
+  return call.record(Opcode::clamp_max, kArithmetic, {self, Arg::promoting(high)});
 }
 
 bool lerp(Call& call, const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight) {

@@ -11,13 +11,11 @@ namespace {
 
 constexpr size_t kMaxSuccessors = 4, kRecentPlans = 16;
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 bool is_prefix(const std::vector<uint64_t>& prefix, const std::vector<uint64_t>& words, size_t from = 0) {
-  return prefix.size() <= words.size() &&
-         std::memcmp(prefix.data() + from, words.data() + from, (prefix.size() - from) * sizeof(uint64_t)) == 0;
+  if (prefix.size() > words.size()) return false;
+  for (size_t i = from; i < prefix.size(); ++i)
+    if (prefix[i] != words[i]) return false;
+  return true;
 }
 
 int64_t bytes_of(const AccessView& access) {
@@ -45,9 +43,13 @@ Recorder::~Recorder() {
   }
 }
 
+int64_t Recorder::now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // ------------------------------------------------------------------------------------------------------- Recording
 
-void Recorder::commit(Lock& lock, NodeWriter& writer) {
+void Recorder::commit(Lock& lock, NodeWriter& writer, int64_t start_ns) {
   const size_t from = writer.first_word();
   writer.finish();
   ++statistics_.operators_recorded;
@@ -57,6 +59,7 @@ void Recorder::commit(Lock& lock, NodeWriter& writer) {
   const PolicyState state{static_cast<int64_t>(trace_.size()), bytes_held_.load(std::memory_order_relaxed),
                           followed_ && followed_->words.size() == trace_.words.size()};
   const std::optional<FlushReason> reason = decide(settings_, state);
+  if (start_ns != 0) [[unlikely]] statistics_.ns_recording += Node::kSampled * (now_ns() - start_ns);
   if (known && !reason) return lock.unlock();
   Graveyard graveyard;
   if (!known && hooks_.source_line) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "fusion/flush/leaf_lock.h"
 #include "fusion/flush/policy.h"
 #include "fusion/flush/reason.h"
 #include "fusion/flush/statistics.h"
@@ -50,22 +51,30 @@ class Recorder {
    public:
     Node(Recorder& recorder, Opcode opcode, DType common, int rank = 0, const int64_t* sizes = nullptr,
          uint32_t reduced = 0)
-        : recorder_(recorder), lock_(recorder.mutex_), writer_(recorder.trace_, opcode, common, rank, sizes, reduced) {}
+        : recorder_(recorder), lock_(recorder.mutex_), writer_(recorder.trace_, opcode, common, rank, sizes, reduced) {
+      if (recorder.statistics_.operators_recorded % kSampled == 0) [[unlikely]] start_ns_ = now_ns();
+    }
     NodeWriter& writer() { return writer_; }
     /// Accounts for an output that has no memory yet; before it is written to the node.
     void makes(Buffer& buffer) {
       buffer.known.store(0, std::memory_order_relaxed);
-      if (recorder_.trace_.uses(&buffer) || buffer.block) return;
+      // Small values do not matter to the budget, and counting is an atomic operation here and one at their end.
+      if (buffer.nbytes < kCounted || recorder_.trace_.uses(&buffer) || buffer.block) return;
       buffer.held_epoch = recorder_.trace_.epoch();
       recorder_.hold(buffer.nbytes);
     }
     /// Ends the node, unlocks, and flushes if the policy says so.
-    void commit() { recorder_.commit(lock_, writer_); }
+    void commit() { recorder_.commit(lock_, writer_, start_ns_); }
 
    private:
+    // One operator of so many is timed: reading the clock costs a good part of recording one.
+    static constexpr int64_t kSampled = 64;
+    static constexpr int64_t kCounted = 4096;  // bytes
+    friend class Recorder;
     Recorder& recorder_;
-    std::unique_lock<std::mutex> lock_;
+    std::unique_lock<LeafLock> lock_;
     NodeWriter writer_;
+    int64_t start_ns_ = 0;
   };
 
   /// Accounts for the bytes of a value that a node makes; `drop` when nobody can see it any more. Any thread; what was
@@ -102,7 +111,7 @@ class Recorder {
   size_t pending() const;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<LeafLock>;
   /// What must be released without the lock: buffers may wrap memory of torch's.
   using Graveyard = std::vector<BufferRef>;
 
@@ -113,7 +122,8 @@ class Recorder {
     std::vector<BufferRef> buffers;
   };
 
-  void commit(Lock& lock, NodeWriter& writer);
+  static int64_t now_ns();
+  void commit(Lock& lock, NodeWriter& writer, int64_t start_ns);
   bool follow(size_t from);
   void flush_locked(FlushReason reason, const std::string& line, Graveyard& graveyard);
   std::shared_ptr<Plan> find_plan(std::vector<BufferNeed> needs);
@@ -132,7 +142,7 @@ class Recorder {
   device::Device& device_;
   device::Stream& stream_;
   const Hooks hooks_;
-  mutable std::mutex mutex_;
+  mutable LeafLock mutex_;
   PolicySettings settings_;
   Trace trace_;
   std::atomic<uint64_t> epoch_;            // the trace's, for `drop`

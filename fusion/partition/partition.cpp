@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/partition/finish.h"
+#include "fusion/partition/sink.h"
 
 namespace ae::fusion {
 
@@ -67,6 +68,7 @@ class PlanWriter {
     }
     std::sort(info.nodes.begin(), info.nodes.end());
     info.name = launch_name(partitioner_, info.nodes);
+    info.segments = spec.segments.size();
     info.why_not_more = text_of(launch.opened_because);
     plan.launches.push_back(std::move(info));
     spec_.launches.push_back(std::move(spec));
@@ -86,7 +88,7 @@ class PlanWriter {
       use(plan, static_cast<int32_t>(output.buffer), true);
     }
     plan.can_fail |= launch.fence;
-    plan.launches.push_back({"library", {launch.node}, text_of(Mismatch::library), node.attributes[0]});
+    plan.launches.push_back({"library", {launch.node}, text_of(Mismatch::library), 0, node.attributes[0]});
     spec_.launches.push_back(std::move(spec));
   }
 
@@ -116,6 +118,7 @@ std::shared_ptr<Plan> make_plan(const Trace& trace, const std::vector<BufferNeed
   Partitioner partitioner(trace, needs);
   partitioner.run();
   find_needed(partitioner, needs);
+  sink_launches(partitioner);
   auto plan = std::make_shared<Plan>();
   plan->words = trace.words;
   plan->needs = needs;

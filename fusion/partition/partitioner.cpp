@@ -69,7 +69,8 @@ const char* text_of(Mismatch mismatch) {
                                     "the kernel would be too large",
                                     "the producer takes no more operators",
                                     "the producer is a library operator",
-                                    "an operator before it can fail on data"};
+                                    "an operator before it can fail on data",
+                                    "its inputs come from kernels that cannot be one"};
   return kTexts[static_cast<int>(mismatch)];
 }
 
@@ -90,13 +91,22 @@ MappedNode map_node(const NodeView& node, const NodeSpace& space, const Dims& di
   return mapped;
 }
 
-void Partitioner::Place::add(int new_launch, int new_segment) {
-  if (new_launch > launch) {
-    launch = new_launch;
-    segment = new_segment;
-  } else if (new_launch == launch && new_segment != segment) {
-    segment = kSeveral;
+void Partitioner::Place::add(int segment) {
+  if (std::find(segments, segments + count, segment) != segments + count) return;
+  if (count == kMaxSegments)
+    opaque = true;
+  else
+    segments[count++] = segment;
+}
+
+void Partitioner::Place::add(const Place& other) {
+  if (other.launch < launch) return;
+  if (other.launch > launch) {
+    *this = other;
+    return;
   }
+  opaque |= other.opaque;
+  for (int i = 0; i < other.count; ++i) add(other.segments[i]);
 }
 
 Partitioner::Partitioner(const Trace& trace, const std::vector<BufferNeed>& needs)
@@ -125,9 +135,8 @@ void Partitioner::place(uint32_t node) {
 Partitioner::Place Partitioner::latest_dependence(const NodeView& node) const {
   Place latest;
   for (const AccessView& input : node.inputs)
-    if (!input.is_scalar) latest.add(buffers_[input.buffer].write.launch, buffers_[input.buffer].write.segment);
-  for (const AccessView& output : node.outputs)
-    latest.add(buffers_[output.buffer].use.launch, buffers_[output.buffer].use.segment);
+    if (!input.is_scalar) latest.add(buffers_[input.buffer].write);
+  for (const AccessView& output : node.outputs) latest.add(buffers_[output.buffer].use);
   return latest;
 }
 
@@ -156,7 +165,10 @@ void Partitioner::place_library(uint32_t index) {
     if (!reads_it && bytes >= trace_.buffers[output.buffer]->nbytes) current[output.buffer].clear();
     current[output.buffer].push_back(number);
   }
-  note_use(node, launch, kSeveral);
+  Place place;
+  place.launch = launch;
+  place.opaque = true;
+  note_use(node, place);
   if (node.fence) first_open_ = launch + 1;
 }
 
@@ -169,11 +181,12 @@ void Partitioner::place_fused(uint32_t index) {
   Dims dims;
   MappedNode mapped;
   if (latest.launch >= first_open_) {
-    if (latest.segment >= 0)
-      why = can_join(launches[latest.launch].segments[latest.segment], node, space, dims, mapped);
+    const int segment = merge_segments(latest, points(space.dims));
+    if (segment >= 0)
+      why = can_join(launches[latest.launch].segments[segment], node, space, dims, mapped);
     else
-      why = launches[latest.launch].library ? Mismatch::library : Mismatch::overlap;
-    if (why == Mismatch::none) return join(latest.launch, latest.segment, index, dims, mapped);
+      why = launches[latest.launch].library ? Mismatch::library : Mismatch::several;
+    if (why == Mismatch::none) return join(latest.launch, segment, index, dims, mapped);
   }
   // Later launches: beside a segment that reads the same memory, or as a segment of its own.
   const int last = static_cast<int>(launches.size()) - 1;
@@ -189,6 +202,38 @@ void Partitioner::place_fused(uint32_t index) {
   for (int launch = last; launch >= first; --launch)
     if (!launches[launch].library) return open(launch, index, space);
   open(new_launch(why), index, space);
+}
+
+int Partitioner::resolve(int launch, int segment) const {
+  while (launches[launch].segments[segment].merged_into >= 0) segment = launches[launch].segments[segment].merged_into;
+  return segment;
+}
+
+bool Partitioner::can_merge(const SegmentState& a, const SegmentState& b, Dims& dims) const {
+  if (a.closed || b.closed || points(a.dims) != points(b.dims)) return false;
+  if (a.kernel.instrs.size() + b.kernel.instrs.size() > kMaxInstrs ||
+      a.reads.size() + b.reads.size() + a.writes.size() + b.writes.size() > kMaxAccesses)
+    return false;
+  std::optional<Dims> fine = refine(a.dims, b.dims, has_reduced(b.dims));
+  if (!fine) return false;
+  dims = std::move(*fine);
+  const bool serial = kept_points(dims) < kMinParallelPoints && points(dims) > kSmallWork;
+  return (a.separable && b.separable) || !(serial || reduced_points(dims) > kMaxWholeReduction);
+}
+
+int Partitioner::merge_segments(const Place& place, int64_t points_of_node) {
+  if (place.opaque || place.count == 0) return -1;
+  const int into = resolve(place.launch, place.segments[0]);
+  auto& segments = launches[place.launch].segments;
+  for (int i = 1; i < place.count; ++i) {
+    const int from = resolve(place.launch, place.segments[i]);
+    if (from == into) continue;
+    Dims dims;
+    if (points(segments[into].dims) != points_of_node || !can_merge(segments[into], segments[from], dims)) return -1;
+    merge(segments[into], segments[from], dims, writes);
+    segments[from].merged_into = into;
+  }
+  return into;
 }
 
 Mismatch Partitioner::can_join(const SegmentState& segment, const NodeView& node, const NodeSpace& space, Dims& dims,
@@ -261,12 +306,7 @@ bool Partitioner::shares_input(const SegmentState& segment, const NodeView& node
 
 void Partitioner::join(int launch, int index, uint32_t node, const Dims& dims, const MappedNode& mapped) {
   SegmentState& segment = launches[launch].segments[index];
-  if (dims != segment.dims) {
-    for (Read& read : segment.reads) read.access.strides = map_strides(segment.dims, read.access.strides, dims, false);
-    for (uint32_t write : segment.writes)
-      writes[write].access.strides = map_strides(segment.dims, writes[write].access.strides, dims, false);
-    segment.dims = dims;
-  }
+  redimension(segment, dims, writes);
   const size_t before = segment.writes.size();
   SegmentBuilder builder(segment, nodes[node], mapped, writes, current, constants);
   build(builder);
@@ -278,7 +318,10 @@ void Partitioner::join(int launch, int index, uint32_t node, const Dims& dims, c
     std::erase_if(content, [&](uint32_t old) { return whole || writes[old].superseded; });
     content.push_back(number);
   }
-  note_use(nodes[node], launch, index);
+  Place place;
+  place.launch = launch;
+  place.add(index);
+  note_use(nodes[node], place);
 }
 
 void Partitioner::open(int launch, uint32_t node, const NodeSpace& space) {
@@ -296,12 +339,12 @@ int Partitioner::new_launch(Mismatch because) {
   return static_cast<int>(launches.size()) - 1;
 }
 
-void Partitioner::note_use(const NodeView& node, int launch, int segment) {
+void Partitioner::note_use(const NodeView& node, const Place& place) {
   for (const AccessView& input : node.inputs)
-    if (!input.is_scalar) buffers_[input.buffer].use.add(launch, segment);
+    if (!input.is_scalar) buffers_[input.buffer].use.add(place);
   for (const AccessView& output : node.outputs) {
-    buffers_[output.buffer].write.add(launch, segment);
-    buffers_[output.buffer].use.add(launch, segment);
+    buffers_[output.buffer].write.add(place);
+    buffers_[output.buffer].use.add(place);
   }
 }
 

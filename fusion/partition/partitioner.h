@@ -34,13 +34,15 @@ class Partitioner {
   ConstantPool constants;
 
  private:
-  static constexpr int kNone = -1, kSeveral = -2;
-
-  /// The last launch that uses a buffer, and the segment in it (kSeveral: more than one, or a library node).
+  /// The last launch that uses a buffer, and the segments in it that do.
   struct Place {
-    int launch = kNone;
-    int segment = kNone;
-    void add(int new_launch, int new_segment);
+    static constexpr int kMaxSegments = 4;
+    int launch = -1;
+    bool opaque = false;  // a library node, or more segments than fit
+    int count = 0;
+    int segments[kMaxSegments] = {};
+    void add(int segment);
+    void add(const Place& other);
   };
   struct BufferState {
     Place write, use;  // use: reads and writes
@@ -54,12 +56,15 @@ class Partitioner {
   Mismatch can_join(const SegmentState& segment, const NodeView& node, const NodeSpace& space, Dims& dims,
                     MappedNode& mapped) const;
   bool conflicts(const SegmentState& segment, const Dims& dims, const MappedNode& mapped) const;
+  bool can_merge(const SegmentState& a, const SegmentState& b, Dims& dims) const;
+  /// Makes one segment of all that the place names; its index, or -1 where that is not possible.
+  int merge_segments(const Place& place, int64_t points_of_node);
+  int resolve(int launch, int segment) const;
   bool shares_input(const SegmentState& segment, const NodeView& node) const;
   void join(int launch, int segment, uint32_t node, const Dims& dims, const MappedNode& mapped);
   void open(int launch, uint32_t node, const NodeSpace& space);
   int new_launch(Mismatch because);
-  void note_use(const NodeView& node, int launch, int segment);
-  void make_current(uint32_t write, int segment_writes_from);
+  void note_use(const NodeView& node, const Place& place);
   void keep_for_fence();
 
   const Trace& trace_;

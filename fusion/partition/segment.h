@@ -50,13 +50,21 @@ struct SegmentState {
   std::vector<uint32_t> nodes;
   bool separable = true;               // no full-level instruction depends on a reduction
   bool closed = false;                 // takes no more operators
+  int merged_into = -1;                // the segment of the launch that took all of this one's operators
 };
 
 /// Why an operator did not join a segment; null text when it can.
 enum class Mismatch : uint8_t {
-  none, space, reduced_dimensions, overlap, large_reduction, size_limit, closed, library, fence
+  none, space, reduced_dimensions, overlap, large_reduction, size_limit, closed, library, fence, several
 };
 const char* text_of(Mismatch mismatch);
+
+/// Splits the segment's dimensions; `dims` must be a refinement of them.
+void redimension(SegmentState& segment, const Dims& dims, std::vector<Write>& writes);
+
+/// Moves all of `from`'s operators to `into`, a segment of the same launch. They have no dependence on each other, and
+/// `dims` refines both.
+void merge(SegmentState& into, SegmentState& from, const Dims& dims, std::vector<Write>& writes);
 
 /// The memory that an access touches, as a range of bytes in its buffer.
 struct ByteRange {

@@ -31,7 +31,7 @@ ValueId SegmentBuilder::append(Instr instr) {
 }
 
 ValueId SegmentBuilder::scalar(int32_t position, DType type) {
-  auto [it, added] = segment_.scalar_values.try_emplace(position * 32 + static_cast<int32_t>(type), kNoValue);
+  auto [it, added] = segment_.scalar_values.try_emplace(scalar_key(position, type), kNoValue);
   if (added) {
     segment_.scalars.push_back(position);
     segment_.kernel.scalars.push_back(type);

@@ -39,7 +39,9 @@ class SegmentBuilder final : public OpContext {
   Opcode opcode() const override { return node_.opcode; }
   int inputs() const override { return static_cast<int>(node_.inputs.size()); }
   int outputs() const override { return static_cast<int>(node_.outputs.size()); }
-  int64_t attribute(int i) const override { return node_.attributes[i]; }
+  int64_t attribute(int i) const override {
+    return i < static_cast<int>(node_.attributes.size()) ? node_.attributes[i] : 0;
+  }
   DType input_type(int i) const override { return node_.inputs[i].dtype; }
   DType output_type(int i) const override { return node_.outputs[i].dtype; }
   DType common_type() const override { return node_.common; }
@@ -70,6 +72,9 @@ class SegmentBuilder final : public OpContext {
   const std::vector<std::vector<uint32_t>>& current_;
   ConstantPool& constants_;
 };
+
+/// Key of `SegmentState::scalar_values`.
+constexpr int32_t scalar_key(int32_t position, DType type) { return position * 32 + static_cast<int32_t>(type); }
 
 /// Same elements of the same buffer.
 bool same_access(const SegmentAccess& a, const SegmentAccess& b, const Dims& dims);

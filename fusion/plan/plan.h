@@ -45,6 +45,7 @@ struct Plan {
     std::string name;
     std::vector<uint32_t> nodes;
     std::string why_not_more;      // why it did not join the launch before it
+    size_t segments = 0;           // kernels that run side by side in it
     int64_t library = -1;          // library operators: which one (the node's first attribute)
   };
   std::vector<LaunchInfo> launches;

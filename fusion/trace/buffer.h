@@ -25,6 +25,10 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  /// Memory is kept by the thread that frees it and used again; see buffer.cpp.
+  static void* operator new(size_t size);
+  static void operator delete(void* memory) noexcept;
+
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

@@ -159,8 +159,7 @@ class NodeWriter {
 
  private:
   void append(const int64_t* values, int count) {
-    const auto* words = reinterpret_cast<const uint64_t*>(values);
-    trace_.words.insert(trace_.words.end(), words, words + count);
+    for (int i = 0; i < count; ++i) trace_.words.push_back(static_cast<uint64_t>(values[i]));
   }
   void access(Buffer* buffer, DType dtype, int rank, int64_t offset, const int64_t* sizes, const int64_t* strides) {
     trace_.words.push_back(uint64_t{trace_.index_of(buffer)} | static_cast<uint64_t>(dtype) << 32 |

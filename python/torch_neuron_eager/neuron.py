@@ -303,5 +303,12 @@ class adaptive_eager:
         _C.set_adaptive(self._before)
 
 
+def __getattr__(name: str) -> Any:
+    """Answer ``_initialized``, by which torch.utils.checkpoint asks whether there is a random state to keep."""
+    if name == "_initialized":
+        return _C.is_initialized()
+    raise AttributeError(f"module 'torch.neuron' has no attribute '{name}'")
+
+
 def __dir__() -> Iterable[str]:
     return __all__

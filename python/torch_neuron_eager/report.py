@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from torch_neuron_eager import _C
@@ -38,8 +39,9 @@ def fusion_stats() -> dict[str, Any]:
         and ``plan_hit_rate``, its share; ``launches`` and ``operators_per_launch``; ``flushes``,
         ``flushes_by_reason`` (name to count) and ``flushes_by_line`` (a list of ``{"reason", "line", "count"}``, the
         most frequent first, forced flushes only); ``kernels_made``, ``plans_made``; ``bytes_not_written`` (results
-        that never reached memory); ``fallbacks`` (operators run by the CPU, name to count); ``seconds_planning``,
-        ``seconds_executing``, ``seconds_waiting``.
+        that never reached memory); ``fallbacks`` (operators run by the CPU, name to count); ``seconds_recording``
+        (in our recorder, estimated from one operator of 64), ``seconds_planning``, ``seconds_executing`` (by the
+        stream's worker), ``seconds_waiting`` (for it).
     """
     stats = {key: _less(value, _before.get(key)) for key, value in _counters().items()}
     by_line = sorted(stats["flushes_by_line"].items(), key=lambda item: -item[1])
@@ -56,6 +58,22 @@ def reset_fusion_stats() -> None:
     _before = _counters()
 
 
+def _launches() -> list[str]:
+    """Return what the largest of the plans flushed last became: its fused launches, and why there are not fewer."""
+    plan = max(_C.recent_launches(), key=lambda launches: sum(launch["operators"] for launch in launches), default=[])
+    if not plan:
+        return []
+    operators = sum(launch["operators"] for launch in plan)
+    lines = [f"The largest of the last plans: {operators:,} operators in {len(plan):,} launches"]
+    for launch in sorted(plan, key=lambda launch: -launch["operators"])[:_LINES]:
+        where = ", ".join(dict.fromkeys(launch["lines"][:3])) or "backward"
+        lines.append(f"  {launch['operators']:>12,}  {launch['name']}  ({where})")
+    lines.append("Why a launch was begun")
+    reasons = Counter(launch["why_not_more"] or "the first use of its data" for launch in plan)
+    lines += [f"  {count:>12,}  {reason}" for reason, count in reasons.most_common()]
+    return lines
+
+
 def fusion_report() -> str:
     """Return the counters as a text: what was fused, why it was flushed and where, and what ran on the CPU."""
     stats = fusion_stats()
@@ -67,6 +85,7 @@ def fusion_report() -> str:
         f"  plan hit rate          {stats['plan_hit_rate']:>12.1%}   ({stats['plans_made']:,} plans made)",
         f"  kernels made           {stats['kernels_made']:>12,}",
         f"  bytes not written      {stats['bytes_not_written']:>12,}",
+        f"  seconds recording      {stats['seconds_recording']:>12.3f}",
         f"  seconds planning       {stats['seconds_planning']:>12.3f}",
         f"  seconds executing      {stats['seconds_executing']:>12.3f}",
         f"  seconds waiting        {stats['seconds_waiting']:>12.3f}",
@@ -79,6 +98,7 @@ def fusion_report() -> str:
         lines.append("Where they were forced")
         for entry in stats["flushes_by_line"][:_LINES]:
             lines.append(f"  {entry['count']:>12,}  {entry['line'] or '(no Python line)'}  ({entry['reason']})")
+    lines += _launches()
     lines.append("Operators run by the CPU" if stats["fallbacks"] else "No operator was run by the CPU.")
     for name, count in sorted(stats["fallbacks"].items(), key=lambda item: -item[1]):
         lines.append(f"  {count:>12,}  {name}")

@@ -29,7 +29,9 @@ class Call final : public LibraryCall {
   using Body = std::function<void(int piece, void* const* addresses, const uint64_t* scalars)>;
   explicit Call(Body body, int pieces = 1) : body_(std::move(body)), pieces_(pieces) {}
   int pieces() const override { return pieces_; }
-  void run(int piece, void* const* addresses, const uint64_t* scalars) const override { body_(piece, addresses, scalars); }
+  void run(int piece, void* const* addresses, const uint64_t* scalars) const override {
+    body_(piece, addresses, scalars);
+  }
 
  private:
   Body body_;

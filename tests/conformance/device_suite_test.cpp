@@ -49,7 +49,8 @@ OperandView dense_line() {
 }
 
 Segment DeviceSuite::multiply_add(int64_t n, int32_t x, int32_t out, int32_t scalar) {
-  return {device_->load(multiply_add_program()), line(n), {{x, dense_line()}, {out, dense_line()}}, {scalar, scalar + 1}};
+  return {
+      device_->load(multiply_add_program()), line(n), {{x, dense_line()}, {out, dense_line()}}, {scalar, scalar + 1}};
 }
 
 Segment DeviceSuite::sum(int64_t n, int32_t x, int32_t out) {
@@ -78,11 +79,10 @@ std::vector<BlockRef> DeviceSuite::run(ProgramSpec spec, std::vector<BlockRef> s
 }
 
 BlockRef DeviceSuite::put(const std::vector<float>& numbers) {
-  LaunchSpec write = call(
-      [&](int, void* const* addresses, const uint64_t*) {
-        std::memcpy(addresses[0], numbers.data(), numbers.size() * sizeof(float));
-      },
-      {0});
+  LaunchSpec write =
+      call([&](int, void* const* addresses,
+               const uint64_t*) { std::memcpy(addresses[0], numbers.data(), numbers.size() * sizeof(float)); },
+           {0});
   write.allocate = {0};
   return run({1, {static_cast<int64_t>(numbers.size() * sizeof(float))}, {write}}, {})[0];
 }
@@ -91,9 +91,8 @@ std::vector<float> DeviceSuite::get(const BlockRef& block) {
   std::vector<float> numbers(block->size() / sizeof(float));
   run({1,
        {block->size()},
-       {call([&](int, void* const* addresses, const uint64_t*) {
-          std::memcpy(numbers.data(), addresses[0], numbers.size() * sizeof(float));
-        },
+       {call([&](int, void* const* addresses,
+                 const uint64_t*) { std::memcpy(numbers.data(), addresses[0], numbers.size() * sizeof(float)); },
              {0})}},
       {block});
   return numbers;
@@ -116,7 +115,8 @@ TEST_P(DeviceSuite, OneExecutableServesSeveralSizes) {
     LaunchSpec launch;
     launch.segments = {multiply_add(n, 0, 1)};
     launch.allocate = {1};
-    const auto slots = run({2, {4 * n, 4 * n}, {launch}}, {put(std::vector<float>(n, 3))}, {scalar_word(2), scalar_word(1)});
+    const auto slots =
+        run({2, {4 * n, 4 * n}, {launch}}, {put(std::vector<float>(n, 3))}, {scalar_word(2), scalar_word(1)});
     EXPECT_EQ(get(slots[1]), std::vector<float>(n, 7)) << n;
   }
 }
@@ -224,7 +224,9 @@ TEST_P(DeviceSuite, NumbersCountLaunchesAndCompletionFollows) {
   const uint64_t start = stream().submitted();
   const auto nothing = [](int, void* const*, const uint64_t*) {};
   const auto program = device_->compile(
-      {0, {}, {call(nothing, {}), call([&](int, void* const*, const uint64_t*) { gate.pass(); }, {}), call(nothing, {})}});
+      {0,
+       {},
+       {call(nothing, {}), call([&](int, void* const*, const uint64_t*) { gate.pass(); }, {}), call(nothing, {})}});
   Submission submission;
   submission.program = program;
   EXPECT_EQ(stream().submit(submission), start);
@@ -319,11 +321,14 @@ TEST_P(DeviceSuite, AnErrorCancelsTheRestOfItsProgramAndLaterProgramsRun) {
 
 TEST_P(DeviceSuite, TheFirstFailingPieceGivesTheError) {
   Submission submission;
-  submission.program = device_->compile({0, {}, {call(
-      [](int piece, void* const*, const uint64_t*) {
-        if (piece % 7 == 3) throw std::runtime_error("piece " + std::to_string(piece));
-      },
-      {}, 60)}});
+  submission.program = device_->compile({0,
+                                         {},
+                                         {call(
+                                             [](int piece, void* const*, const uint64_t*) {
+                                               if (piece % 7 == 3)
+                                                 throw std::runtime_error("piece " + std::to_string(piece));
+                                             },
+                                             {}, 60)}});
   std::string what;
   submission.on_end = [&](const LaunchError* error) {
     try {
@@ -349,9 +354,17 @@ TEST_P(DeviceSuite, AFailureCancelsLaterProgramsWithItsTokenOnly) {
     submission.on_end = [&errors, index](const LaunchError* error) { errors[index] = error != nullptr; };
     stream().submit(submission);
   };
-  submit(0, [&](int, void* const*, const uint64_t*) { gate.pass(); throw std::runtime_error("bad"); }, token);
-  submit(1, [&](int, void* const*, const uint64_t*) { ran += 10; }, token);
-  submit(2, [&](int, void* const*, const uint64_t*) { ran += 1; }, nullptr);
+  submit(
+      0,
+      [&](int, void* const*, const uint64_t*) {
+        gate.pass();
+        throw std::runtime_error("bad");
+      },
+      token);
+  submit(
+      1, [&](int, void* const*, const uint64_t*) { ran += 10; }, token);
+  submit(
+      2, [&](int, void* const*, const uint64_t*) { ran += 1; }, nullptr);
   gate.open();
   wait_all();
   EXPECT_EQ(errors, (std::vector<int>{1, 1, 0}));
@@ -405,14 +418,17 @@ TEST_P(DeviceSuite, BlocksThatAreFreedWhileLaunchesUseThemKeepTheirContentForThe
     LaunchSpec fill;
     fill.segments = {multiply_add(1000, 0, 1)};
     fill.allocate = {1};
-    LaunchSpec check = call([&](int, void* const* addresses, const uint64_t*) {
-      gate.pass();
-      sums.push_back(static_cast<const float*>(addresses[0])[999]);
-    }, {1});
+    LaunchSpec check = call(
+        [&](int, void* const* addresses, const uint64_t*) {
+          gate.pass();
+          sums.push_back(static_cast<const float*>(addresses[0])[999]);
+        },
+        {1});
     Submission submission;
     submission.program = device_->compile({2, {4000, 4000}, {fill, check}});
     submission.slots = {device_->allocate(4000)};  // content does not matter: it is multiplied by 0
-    LaunchSpec zero = call([](int, void* const* addresses, const uint64_t*) { std::memset(addresses[0], 0, 4000); }, {0});
+    LaunchSpec zero =
+        call([](int, void* const* addresses, const uint64_t*) { std::memset(addresses[0], 0, 4000); }, {0});
     Submission first;
     first.program = device_->compile({1, {4000}, {zero}});
     first.slots = submission.slots;
@@ -488,10 +504,14 @@ TEST_P(DeviceSuite, AddressesAreAlignedAndTheHostMayWriteFreshBlocksAtOnce) {
   void* address = used->address();
   Submission submission;
   float seen = 0;
-  submission.program = device_->compile({1, {4096}, {call([&](int, void* const* addresses, const uint64_t*) {
-    gate.pass();
-    seen = *static_cast<float*>(addresses[0]);
-  }, {0})}});
+  submission.program = device_->compile({1,
+                                         {4096},
+                                         {call(
+                                             [&](int, void* const* addresses, const uint64_t*) {
+                                               gate.pass();
+                                               seen = *static_cast<float*>(addresses[0]);
+                                             },
+                                             {0})}});
   *static_cast<float*>(address) = 42;
   submission.slots = {used};
   stream().submit(submission);
@@ -511,10 +531,14 @@ TEST_P(DeviceSuite, WrappedMemoryIsGivenBackAfterTheLastLaunchThatUsesIt) {
   std::vector<float> memory(16, 1);
   std::atomic<bool> released{false};
   Submission submission;
-  submission.program = device_->compile({1, {64}, {call([&](int, void* const* addresses, const uint64_t*) {
-    gate.pass();
-    *static_cast<float*>(addresses[0]) = 5;
-  }, {0})}});
+  submission.program = device_->compile({1,
+                                         {64},
+                                         {call(
+                                             [&](int, void* const* addresses, const uint64_t*) {
+                                               gate.pass();
+                                               *static_cast<float*>(addresses[0]) = 5;
+                                             },
+                                             {0})}});
   submission.slots = {device_->wrap(memory.data(), 64, [&] { released = true; })};
   stream().submit(submission);
   submission.slots.clear();
@@ -533,11 +557,11 @@ std::unique_ptr<Device> host_device(int threads) {
   return host::make_host_device(options);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Devices, DeviceSuite,
-    ::testing::Values(DeviceMaker{"Host1", [] { return host_device(1); }}, DeviceMaker{"Host2", [] { return host_device(2); }},
-                      DeviceMaker{"Functional", [] { return make_functional_device(); }}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceSuite,
+                         ::testing::Values(DeviceMaker{"Host1", [] { return host_device(1); }},
+                                           DeviceMaker{"Host2", [] { return host_device(2); }},
+                                           DeviceMaker{"Functional", [] { return make_functional_device(); }}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace ae::device::conformance

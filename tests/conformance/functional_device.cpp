@@ -27,7 +27,8 @@ struct Account {
 
 class FunctionalBlock final : public Block {
  public:
-  FunctionalBlock(int64_t bytes, std::shared_ptr<Account> account) : Block(nullptr, bytes), account_(std::move(account)) {
+  FunctionalBlock(int64_t bytes, std::shared_ptr<Account> account)
+      : Block(nullptr, bytes), account_(std::move(account)) {
     std::lock_guard lock(account_->mutex);
     MemoryStats& stats = account_->stats;
     if (bytes < 0 || (account_->limit >= 0 && stats.allocated + bytes > account_->limit)) {
@@ -55,12 +56,12 @@ class FunctionalBlock final : public Block {
   std::shared_ptr<Account> account_;
 };
 
-/// A kernel, and the executables made of it so far, one for each space.
+/// A kernel; each call evaluates it for the space and views of its segment.
 class FunctionalExecutable final : public Executable {
  public:
   explicit FunctionalExecutable(TileProgram program) : program_(std::move(program)) {}
 
-  /// An executable has its space and its views built in; its inputs are buffers, its outputs new buffers.
+  /// Inputs are copies of buffers; the outputs are what they are after the call.
   std::vector<Bytes> call(const Segment& segment, std::vector<Bytes> inputs, std::vector<DType> types,
                           std::vector<int> slots, std::vector<uint64_t> scalars) const {
     host::testing::TileCase fixed;
@@ -87,7 +88,8 @@ class FunctionalProgram final : public Program {
 
 class FunctionalStream final : public Stream {
  public:
-  explicit FunctionalStream(std::shared_ptr<Account> account) : account_(std::move(account)), worker_([this] { work(); }) {}
+  explicit FunctionalStream(std::shared_ptr<Account> account)
+      : account_(std::move(account)), worker_([this] { work(); }) {}
   ~FunctionalStream() override {
     {
       std::lock_guard lock(mutex_);
@@ -103,10 +105,16 @@ class FunctionalStream final : public Stream {
     submission.slots.resize(spec.slots);
     std::vector<BlockRef> seen = submission.slots;
     for (const LaunchSpec& launch : spec.launches) {
-      for (int32_t slot : launch.allocate) seen[slot] = BlockRef::adopt(new FunctionalBlock(spec.slot_bytes[slot], account_));
+      for (int32_t slot : launch.allocate)
+        seen[slot] = BlockRef::adopt(new FunctionalBlock(spec.slot_bytes[slot], account_));
     }
-    Run run{submission.program, seen, std::move(submission.scalars), submission.token, submission.flush_denormal,
-            std::move(submission.on_end), submitted_};
+    Run run{submission.program,
+            seen,
+            std::move(submission.scalars),
+            submission.token,
+            submission.flush_denormal,
+            std::move(submission.on_end),
+            submitted_};
     for (const LaunchSpec& launch : spec.launches) {
       for (int32_t slot : launch.free) seen[slot] = {};
     }

@@ -1,5 +1,6 @@
-// A small device for tests that is like a PJRT device: buffers are immutable and have no address, a write makes a new
-// buffer, executables are made for one size each. A Block here is a name for a buffer that changes with each write.
+// A small device for tests, with buffers as on a PJRT device: they are immutable and have no address, and a write makes
+// a new one. A Block here is a name for a buffer that changes with each write. Kernels are evaluated by the slow
+// reference, so there is nothing to compile or cache for a size.
 #pragma once
 
 #include <memory>

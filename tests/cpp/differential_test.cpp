@@ -26,8 +26,8 @@ std::string check(const Program& program, uint32_t seed) {
       const std::string wrong = difference(program, expected, run(program, recorder, device, places));
       return wrong.empty() ? wrong : what + suffix + wrong;
     };
-    Recorder unfused = make_recorder(device, false), fused = make_recorder(device, true), cut = make_recorder(device, true),
-             periodic = make_recorder(device, true, 2 + seed % 3);
+    Recorder unfused = make_recorder(device, false), fused = make_recorder(device, true),
+             cut = make_recorder(device, true), periodic = make_recorder(device, true, 2 + seed % 3);
     for (auto& [what, recorder, places] : std::initializer_list<std::tuple<const char*, Recorder*, std::vector<bool>>>{
              {"unfused", &unfused, {}},
              {"fused", &fused, {}},
@@ -48,7 +48,8 @@ std::string check_noting_exceptions(const Program& program, uint32_t seed) {
   }
 }
 
-/// Leaves out operators as long as the program stays wrong. A fresh buffer whose first writer is gone is no longer fresh.
+/// Leaves out operators as long as the program stays wrong. A fresh buffer whose first writer is gone is no longer
+/// fresh.
 Program shrink(Program program, uint32_t seed) {
   for (bool smaller = true; smaller;) {
     smaller = false;

@@ -112,7 +112,8 @@ TEST(RefineKept, SplitsKeptDimensionsOnly) {
 TEST(MapStrides, SplitsDimensions) {
   EXPECT_EQ(map_strides({{24}}, strides({2}), {{4}, {6}}, false), strides({12, 2}));
   EXPECT_EQ(map_strides({{4}, {6}}, strides({1, 4}), {{2}, {2}, {6}}, false), strides({2, 1, 4}));
-  EXPECT_EQ(map_strides({{6, kept}, {1, reduced}}, strides({5, 0}), {{2}, {3}, {1, reduced}}, false), strides({15, 5, 0}));
+  EXPECT_EQ(map_strides({{6, kept}, {1, reduced}}, strides({5, 0}), {{2}, {3}, {1, reduced}}, false),
+            strides({15, 5, 0}));
 }
 
 TEST(MapStrides, LeavesReducedDimensionsAtZeroWhenOnlyKeptOnesAreMeant) {
@@ -135,8 +136,10 @@ TEST(MapStrides, KeepsTheOffsetOfEveryPoint) {
   const auto grouped = [&](const std::vector<int64_t>& factors) {
     Dims dims;
     for (size_t i = 0; i < factors.size(); ++i)
-      if (i == 0 || engine() % 2) dims.push_back({factors[i]});
-      else dims.back().size *= factors[i];
+      if (i == 0 || engine() % 2)
+        dims.push_back({factors[i]});
+      else
+        dims.back().size *= factors[i];
     return dims;
   };
   for (int round = 0; round < 300; ++round) {

@@ -39,12 +39,14 @@ TEST(HostStream, EachThreadThatRunsLaunchesIsStartedOnce) {
     started.insert(std::this_thread::get_id());
   });
   Submission submission;
-  submission.program = device->compile({0, {}, {call(
-      [&](int, void* const*, const uint64_t*) {
-        std::lock_guard lock(mutex);
-        if (!started.contains(std::this_thread::get_id())) early = true;
-      },
-      2000)}});
+  submission.program = device->compile({0,
+                                        {},
+                                        {call(
+                                            [&](int, void* const*, const uint64_t*) {
+                                              std::lock_guard lock(mutex);
+                                              if (!started.contains(std::this_thread::get_id())) early = true;
+                                            },
+                                            2000)}});
   device->default_stream().submit(submission);
   ASSERT_TRUE(device->default_stream().wait(1, 60'000));
   std::lock_guard lock(mutex);
@@ -95,7 +97,8 @@ TEST(HostProgram, TemporariesThatLiveAtTheSameTimeDoNotOverlapAndOthersShare) {
     std::vector<std::pair<int, int>> lives;
     for (int32_t slot = 0; slot < slots; ++slot) {
       spec.slot_bytes.push_back(static_cast<int64_t>(random() % 10'000));
-      const int first = static_cast<int>(random() % launches), last = first + static_cast<int>(random() % (launches - first));
+      const int first = static_cast<int>(random() % launches),
+                last = first + static_cast<int>(random() % (launches - first));
       spec.launches[first].allocate.push_back(slot);
       spec.launches[last].free.push_back(slot);
       lives.emplace_back(first, last);
@@ -111,7 +114,8 @@ TEST(HostProgram, TemporariesThatLiveAtTheSameTimeDoNotOverlapAndOthersShare) {
       ASSERT_LE(a.offset + bytes[a.slot], program.temporary_bytes());
       for (const Temporary& b : program.temporaries()) {
         if (a.slot >= b.slot) continue;
-        const bool together = lives[a.slot].first <= lives[b.slot].second && lives[b.slot].first <= lives[a.slot].second;
+        const bool together =
+            lives[a.slot].first <= lives[b.slot].second && lives[b.slot].first <= lives[a.slot].second;
         const bool overlap = a.offset < b.offset + bytes[b.slot] && b.offset < a.offset + bytes[a.slot];
         ASSERT_FALSE(together && overlap);
       }
@@ -134,7 +138,8 @@ TEST(HostDevice, OneThreadAndTwoGiveTheSameBitsOnLargeRandomPrograms) {
       Segment& segment = launch.segments[0];
       segment.executable = device->load(tile_case.program);
       segment.space = space;
-      for (size_t o = 0; o < tile_case.views.size(); ++o) segment.operands.push_back({tile_case.slots[o], tile_case.views[o]});
+      for (size_t o = 0; o < tile_case.views.size(); ++o)
+        segment.operands.push_back({tile_case.slots[o], tile_case.views[o]});
       for (size_t s = 0; s < tile_case.scalars.size(); ++s) segment.scalars.push_back(static_cast<int32_t>(s));
       Submission submission;
       std::vector<int64_t> bytes;

@@ -145,8 +145,12 @@ TEST_F(MemoryPoolTest, ThreadsMayReleaseWhatOthersAllocated) {
     for (BlockRef& block : blocks) block = pool.allocate(1000);
   });
   maker.join();
-  std::thread first([&] { for (size_t i = 0; i < 1000; ++i) blocks[i] = {}; });
-  std::thread second([&] { for (size_t i = 1000; i < 2000; ++i) blocks[i] = pool.allocate(50'000); });
+  std::thread first([&] {
+    for (size_t i = 0; i < 1000; ++i) blocks[i] = {};
+  });
+  std::thread second([&] {
+    for (size_t i = 1000; i < 2000; ++i) blocks[i] = pool.allocate(50'000);
+  });
   first.join();
   second.join();
   blocks.clear();

@@ -8,7 +8,8 @@ namespace {
 using Needs = std::vector<BufferNeed>;
 using Words = std::vector<uint64_t>;
 
-constexpr BufferNeed kSeen{true, false, 16}, kUnseen{false, false, 16}, kHasBlock{true, true, 16}, kLarger{true, false, 32};
+constexpr BufferNeed kSeen{true, false, 16}, kUnseen{false, false, 16}, kHasBlock{true, true, 16},
+    kLarger{true, false, 32};
 
 std::shared_ptr<Plan> insert(PlanCache& cache, Words words, Needs needs) {
   auto plan = std::make_shared<Plan>();

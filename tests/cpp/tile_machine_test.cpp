@@ -7,11 +7,11 @@ namespace {
 
 /// Runs random programs with each of the options and compares all of the memory with the slow evaluation.
 void check_random_programs(uint64_t seed, int count, int64_t points, bool with_reduction,
-                           const std::vector<TileOptions>& options) {
+                           const std::vector<TileOptions>& options, int operations = 12) {
   for (int i = 0; i < count; ++i) {
     Random random(seed * 100'000 + i);
     const Space space = random_space(random, 1 + static_cast<int64_t>(random() % points), with_reduction);
-    const TileCase tile_case = random_case(random, space, 12);
+    const TileCase tile_case = random_case(random, space, operations);
     const auto expected = run_slowly(tile_case);
     for (const TileOptions& option : options) {
       const auto actual = run_on_machine(tile_case, option);
@@ -31,13 +31,19 @@ TEST(TileMachine, LargePointwiseProgramsEqualTheSlowEvaluation) {
 }
 
 TEST(TileMachine, ReducingProgramsEqualTheSlowEvaluationInBothLayouts) {
-  check_random_programs(3, 1500, 300, true,
-                        {{}, {.layout = 0}, {.layout = 1}, {.tile_elements = 64, .layout = 0}, {.tile_elements = 64, .layout = 1}});
+  check_random_programs(
+      3, 1500, 300, true,
+      {{}, {.layout = 0}, {.layout = 1}, {.tile_elements = 64, .layout = 0}, {.tile_elements = 64, .layout = 1}});
 }
 
 TEST(TileMachine, LargeReducingProgramsEqualTheSlowEvaluationInBothLayoutsAndAllSplits) {
-  check_random_programs(4, 60, 30'000, true,
-                        {{.layout = 0}, {.layout = 1}, {.layout = 0, .splits = 3}, {.layout = 1, .splits = 3}, {.splits = 64}});
+  check_random_programs(
+      4, 60, 30'000, true,
+      {{.layout = 0}, {.layout = 1}, {.layout = 0, .splits = 3}, {.layout = 1, .splits = 3}, {.splits = 64}});
+}
+
+TEST(TileMachine, ReductionsOfOperandsAsTheyAreEqualTheSlowEvaluation) {
+  check_random_programs(5, 300, 40'000, true, {{.layout = 0}, {.layout = 1}, {.layout = 1, .splits = 2}}, 0);
 }
 
 }  // namespace

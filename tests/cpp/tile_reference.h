@@ -17,7 +17,7 @@ struct TileCase {
   TileProgram program;
   Space space;
   std::vector<OperandView> views;
-  std::vector<int> slots;                         // per operand: index into memory, -1 for iotas
+  std::vector<int> slots;  // per operand: index into memory, -1 for iotas
   std::vector<std::vector<std::byte>> memory;
   std::vector<DType> memory_types;
   std::vector<uint64_t> scalars;

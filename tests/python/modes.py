@@ -40,7 +40,7 @@ def flatten(result: Any) -> list[torch.Tensor]:
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of a CPU tensor; NaNs are made one NaN, whose payload is not promised."""
-    tensor = tensor.detach().contiguous()
+    tensor = tensor.detach().clone(memory_format=torch.contiguous_format)
     if tensor.is_floating_point():
         tensor = torch.where(tensor.isnan(), torch.full_like(tensor, float("nan")), tensor)
     return tensor.reshape(-1).view(torch.uint8)

@@ -141,7 +141,7 @@ def softmax_like(g: Generator, rule: Rule, schema: Any) -> Arguments:
     source = g.fresh(shape, dtype)
     dim = dims_of(g, source, False)
     log = "log" in schema.name
-    output = g.line(f"torch.{'log_softmax' if log else 'softmax'}({source}, {dim})")
+    output = g.line(f"torch.{'log_softmax' if log else 'softmax'}({source}, {dim})", "loose")
     return {"grad_output": g.fresh(shape, dtype), "output": output, "dim": dim, "input_dtype": str(dtype)}
 
 
@@ -240,7 +240,7 @@ def layer_norm(g: Generator, rule: Rule, schema: Any) -> Arguments:
     bias = g.fresh(normalized, dtype) if g.chance(0.7) else "None"
     if "backward" not in schema.name:
         return {"input": source, "normalized_shape": str(list(normalized)), "weight": weight, "bias": bias, "eps": "1e-5"}
-    stats = g.line(f"aten.native_layer_norm.default({source}, {list(normalized)}, {weight}, {bias}, 1e-5)")
+    stats = g.line(f"aten.native_layer_norm.default({source}, {list(normalized)}, {weight}, {bias}, 1e-5)", "loose")
     _, mean, rstd = stats.split(", ")
     masks = [True, weight != "None", bias != "None"]
     return {"grad_out": g.fresh(shape, dtype), "input": source, "normalized_shape": str(list(normalized)), "mean": mean,
@@ -256,7 +256,7 @@ def nll(g: Generator, rule: Rule, schema: Any) -> Arguments:
     reduce, ignore = str(g.integer(0, 2)), g.choice(("-100", "1"))
     given = {"self": self, "target": target, "weight": weight, "reduction": reduce, "ignore_index": ignore}
     if "backward" in schema.name:
-        forward = g.line(f"aten.nll_loss_forward.default({self}, {target}, {weight}, {reduce}, {ignore})")
+        forward = g.line(f"aten.nll_loss_forward.default({self}, {target}, {weight}, {reduce}, {ignore})", "loose")
         given["grad_output"] = g.line(f"torch.ones_like({forward.split(', ')[0]})")
         given["total_weight"] = forward.split(", ")[1]
     return given
@@ -287,10 +287,43 @@ def attention(g: Generator, rule: Rule, schema: Any) -> Arguments:
 def attend(g: Generator, rule: Rule, schema: Any) -> str:
     """Write attention as Python has it, with its backward: the device's own operators exist there only."""
     a = attention(g, rule, torch.ops.aten._scaled_dot_product_fused_attention_overrideable.default._schema)
-    leaves = [g.line(f"{a[name]}.detach().clone().requires_grad_()") for name in ("query", "key", "value")]
-    result = g.line(f"F.scaled_dot_product_attention({', '.join(leaves)}, is_causal={a['is_causal']})", slack=2e-5)
-    g.line(f"{result}.sum().backward()")
-    return g.line(f"{leaves[g.integer(0, 2)]}.grad", slack=2e-5)
+    call = f"F.scaled_dot_product_attention({{}}, {{}}, {{}}, is_causal={a['is_causal']})"
+    low = g.dtype_of(a["query"]) == torch.bfloat16
+    return through_autograd(g, call, [a[name] for name in ("query", "key", "value")], 3e-2 if low else 2e-5)
+
+
+def through_autograd(g: Generator, expression: str, leaves: list[str], slack: float) -> str:
+    """Write a call with gradients for all of its leaves, the first result's backward, and one gradient."""
+    wanted = [g.line(f"{leaf}.detach().clone().requires_grad_()") for leaf in leaves]
+    result = g.line(expression.format(*wanted), slack=slack).split(", ")[0]
+    g.statement(f"({result} * {g.line(f'{result}.detach().cos()', slack=slack)}).sum().backward()", "close")
+    return g.line(f"{wanted[g.integer(0, len(wanted) - 1)]}.grad.clone()", slack=slack * 10)
+
+
+def convolve(g: Generator, rule: Rule, schema: Any) -> str:
+    """Write a convolution as Python has it, with its backward: the device's own operators exist there only."""
+    groups, dims = g.integer(1, 2), g.integer(1, 2)
+    channels, made, size = groups * g.integer(1, 2), groups * g.integer(1, 3), g.integer(3, 6)
+    x = g.fresh((g.integer(1, 3), channels, *[size] * dims), torch.float32, "normal")
+    w = g.fresh((made, channels // groups, *[g.integer(1, 3)] * dims), torch.float32, "normal")
+    b = g.fresh((made,), torch.float32, "normal")
+    options = f"stride={g.integer(1, 2)}, padding={g.integer(0, 1)}, dilation=1, groups={groups}"
+    return through_autograd(g, f"F.conv{dims}d({{}}, {{}}, {{}}, {options})", [x, w, b], 1e-4)
+
+
+def cell(g: Generator, rule: Rule, schema: Any) -> str:
+    """Write a step of a recurrent network as Python has it, with its backward.
+
+    The CPU composes it of in-place operators, whose number of versions is its own affair: the results are copied.
+    """
+    kind = g.choice((("gru", 3), ("lstm", 4)))
+    batch, width, hidden = g.integer(1, 4), g.integer(1, 5), g.integer(1, 5)
+    rows = kind[1] * hidden
+    x, h, c = (g.fresh((batch, n), torch.float32, "normal") for n in (width, hidden, hidden))
+    weights = [g.fresh(shape, torch.float32, "normal") for shape in ((rows, width), (rows, hidden), (rows,), (rows,))]
+    if kind[0] == "gru":
+        return through_autograd(g, "torch.gru_cell({}, {}, {}, {}, {}, {}).clone()", [x, h, *weights], 1e-4)
+    return through_autograd(g, "torch.cat(torch.lstm_cell({}, ({}, {}), {}, {}, {}, {}))", [x, h, c, *weights], 1e-4)
 
 
 def cat(g: Generator, rule: Rule, schema: Any) -> Arguments:
@@ -377,7 +410,8 @@ class Rule:
 
     ``compare`` is ``exact``, ``close`` (`torch.testing.assert_close`'s defaults) or ``loose`` (shape and dtype only:
     random numbers). Sums of n terms round by their size, not by that of their result, so ``slack`` adds the terms'
-    sizes (``sum``: of x, ``square``: of x squared) times a few roundings.
+    sizes (``sum``: of x, ``square``: of x squared, ``most``: the largest) times a few roundings. ``plain_out``:
+    PyTorch's CPU is wrong for outputs that are not contiguous.
     """
 
     kinds: str = "f"
@@ -387,6 +421,7 @@ class Rule:
     same: bool = False
     same_shape: bool = False
     tame: bool = False
+    plain_out: bool = False
     numbers: dict[str, Callable[[Generator], str]] = dataclasses.field(default_factory=dict)
     replacement: Callable[[Generator, Rule, Any], str] | None = None
 
@@ -416,7 +451,7 @@ def _table() -> dict[str, Rule]:
     put("erfinv lgamma digamma logit i0 sinc special_ndtri nan_to_num log_sigmoid_forward mish hardswish hardsigmoid "
         "silu gelu softplus elu leaky_relu hardtanh threshold celu selu hardshrink softshrink", Rule("f", tame=True,
         numbers={**positive, "approximate": lambda g: g.choice(("'none'", "'tanh'")), "beta": lambda g: g.choice(("1", "2.0")),
-                 "threshold": lambda g: g.choice(("20", "0.5")), "lambd": lambda g: "0.5",
+                 "eps": lambda g: g.choice(("1e-3", "None")), "threshold": lambda g: g.choice(("20", "0.5")), "lambd": lambda g: "0.5",
                  "scale": lambda g: "1.0", "input_scale": lambda g: "1.0", "min_val": lambda g: "-0.75",
                  "max_val": lambda g: "1.5"}))  # fmt: skip
     rules["softplus"] = dataclasses.replace(rules["softplus"], numbers={**rules["softplus"].numbers, "threshold": lambda g: "20"})
@@ -429,7 +464,8 @@ def _table() -> dict[str, Rule]:
                  "max_val": lambda g: "1.5"}))  # fmt: skip
     put("mse_loss l1_loss smooth_l1_loss huber_loss", Rule("f", with_output, same=True, tame=True, same_shape=True, slack="square",
         numbers=reduce))  # fmt: skip
-    put("mse_loss_backward smooth_l1_loss_backward", Rule("f", with_output, same=True, same_shape=True, tame=True, numbers=reduce))
+    put("mse_loss_backward smooth_l1_loss_backward", Rule("f", with_output, same=True, same_shape=True, tame=True, slack="most",
+        numbers=reduce))  # fmt: skip
     put("where masked_fill", Rule("fib", conditional, compare="exact"))
     put("clamp clamp_min clamp_max", Rule("fi", compare="exact"))
     put("lerp", Rule("f", same=True, tame=True))
@@ -440,13 +476,17 @@ def _table() -> dict[str, Rule]:
     put("amax amin max min any all argmax argmin", Rule("fib", reduction, compare="exact"))
     put("var std var_mean std_mean", Rule("f", reduction, slack="square"))
     put("linalg_vector_norm norm logsumexp _logcumsumexp", Rule("f", reduction, slack="square"))
-    put("_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax", Rule("f", softmax_like))
+    put("_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax",
+        Rule("f", softmax_like, slack="most", plain_out=True))  # fmt: skip
     put("mm addmm bmm baddbmm mv addmv dot", Rule("fi", matmul, slack="square"))
     put("native_layer_norm native_layer_norm_backward", Rule("f", layer_norm, slack="sum"))
     put("nll_loss_forward nll_loss_backward", Rule("f", nll))
     put("embedding embedding_dense_backward", Rule("f", embedding, slack="sum"))
     put("_scaled_dot_product_fused_attention_overrideable _scaled_dot_product_fused_attention_overrideable_backward",
         Rule("f", attention, replacement=attend))  # fmt: skip
+    put("convolution_overrideable convolution_backward_overrideable", Rule("f", convolve, replacement=convolve))
+    put("_thnn_fused_gru_cell _thnn_fused_gru_cell_backward _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl",
+        Rule("f", cell, replacement=cell))  # fmt: skip
     put("cat", Rule("fi", cat, compare="exact"))
     put("index _index_put_impl index_put index_select gather masked_select index_fill index_copy scatter",
         Rule("fi", indexed, compare="exact"))  # fmt: skip

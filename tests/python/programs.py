@@ -218,6 +218,10 @@ def whole_storage(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
+# (relative, absolute): the defaults of torch.testing.assert_close
+TOLERANCES = {"close": (0.0, 0.0), "float64": (1e-7, 1e-7), "float32": (1.3e-6, 1e-5), "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5)}
+
+
 def close(name: str, line: Line, actual: torch.Tensor, expected: torch.Tensor) -> None:
     """Raise Mismatch unless a result of a line is the CPU's within what the line promises."""
     if line.compare == "loose":
@@ -226,8 +230,8 @@ def close(name: str, line: Line, actual: torch.Tensor, expected: torch.Tensor) -
         if line.compare == "exact" or not actual.is_floating_point():
             assert torch.equal(bits(actual), bits(expected)), f"{actual}\nis not exactly\n{expected}"
         else:
-            default = {torch.float32: (1.3e-6, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch.float16: (1e-3, 1e-5), torch.float64: (1e-7, 1e-7)}
-            rtol, atol = default.get(actual.dtype, (1.3e-6, 1e-5))
+            rtol, atol = TOLERANCES[str(actual.dtype).removeprefix("torch.")]
+            rtol, atol = max(rtol, TOLERANCES[line.compare][0]), max(atol, TOLERANCES[line.compare][1])
             torch.testing.assert_close(actual, expected, rtol=rtol, atol=max(atol, line.slack), equal_nan=True)
     except AssertionError as error:
         raise Mismatch(f"neuron against cpu, {line}: {name}: {error}") from None
@@ -402,7 +406,7 @@ class Generator:
 
     def line(self, expression: str, compare: str = "exact", slack: float = 0.0) -> str:
         """Append ``name = expression`` and return the name, or the names with commas between; raise if it is refused."""
-        if slack:
+        if slack and compare == "exact":
             compare = "close"
         result = eval(expression, self.machine.env)
         if result is None:
@@ -512,38 +516,41 @@ class Generator:
         outs = [argument.name for argument in schema.arguments if argument.is_out]
         arguments = [f"{key}={text}" if key in keyword_names(schema) else text for key, text in in_order(schema, given)]
         if outs:
-            arguments += [f"{key}={self.out(call, arguments, key)}" for key in outs]
-        slack = self.slack(rule, given)
-        compare = self.comparison(rule, name, given)
+            arguments += [f"{key}={self.out(call, arguments, key, rule.plain_out)}" for key in outs]
+        tensors = self.involved(arguments)
+        slack = self.slack(rule, given, tensors)
+        compare = self.comparison(rule, given, tensors)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.line(f"{call}({', '.join(arguments)})", compare, slack)
         self.drawn.add(name)
 
-    def comparison(self, rule: Rule, name: str, given: dict[str, str]) -> str:
-        """Return how a call's results are compared: low precision rounds once more on some of the CPU's paths."""
-        if rule.compare != "exact":
+    def involved(self, texts: list[str]) -> list[torch.Tensor]:
+        """Return the tensors that a call's arguments name."""
+        values = [self.value(name) for text in texts for name in re.findall(r"v\d+", text)]
+        return [value.detach() for value in values if isinstance(value, torch.Tensor)]
+
+    def comparison(self, rule: Rule, given: dict[str, str], tensors: list[torch.Tensor]) -> str:
+        """Return how a call's results are compared: as near as the least precise of its tensors allows."""
+        if rule.compare == "loose" or (rule.compare == "exact" and "alpha" not in given):
             return rule.compare
-        low = (torch.bfloat16, torch.float16)
-        return "close" if any(v in self.machine.tensors() and self.dtype_of(v) in low for v in given.values()) or "alpha" in given \
-            else "exact"  # fmt: skip
+        dtypes = {tensor.dtype for tensor in tensors}
+        return "bfloat16" if torch.bfloat16 in dtypes else "float16" if torch.float16 in dtypes else "close"
 
-    def slack(self, rule: Rule, given: dict[str, str]) -> float:
+    def slack(self, rule: Rule, given: dict[str, str], tensors: list[torch.Tensor]) -> float:
         """Return what a sum over the arguments may be off by."""
-        if not rule.slack:
+        kind = rule.slack or ("most" if "alpha" in given else "")
+        if not kind:
             return 0.0
-        total = terms = 0.0
-        names = re.findall(r"v\d+", " ".join(given.values()))
-        for v in (self.value(name).detach() for name in names if isinstance(self.value(name), torch.Tensor)):
-            numbers = v.double().abs().nan_to_num(0, 0, 0)
-            total += float(numbers.square().sum() if rule.slack == "square" else numbers.sum())
-            terms = max(terms, 1.2e-7 if v.dtype != torch.float64 else 2.3e-16)
-            low = {torch.bfloat16: 8e-3, torch.float16: 1e-3}.get(v.dtype, 0.0)
-            total = max(total, 0.0)
-            terms = max(terms, low * 0.25)
-        return 8 * terms * total
+        total = most = 0.0
+        for tensor in tensors:
+            sizes = tensor.double().abs().nan_to_num(0, 0, 0)
+            terms = {"square": sizes.square, "sum": sizes.clone, "most": sizes.reshape(-1).amax if sizes.numel() else sizes.clone}[kind]()
+            total += float(terms.sum())
+            most = max(most, *(torch.finfo(t.dtype).eps if t.is_floating_point() else 0.0 for t in (tensor, tensor)))
+        return 4 * most * total
 
-    def out(self, call: str, arguments: list[str], key: str) -> str:
+    def out(self, call: str, arguments: list[str], key: str, plain: bool) -> str:
         """Make an output tensor for a call: of the right size or not, a view, or one of another dtype."""
         for dtype in (torch.float32, torch.bool, torch.int64, *FLOATS, *INTS):
             trial = f"{call}({', '.join([*arguments, f'{key}=torch.empty(0, dtype={dtype})'])})"
@@ -554,7 +561,7 @@ class Generator:
                 continue
         else:
             raise RuntimeError("no dtype suits as an output")
-        kind = self.integer(0, 5)
+        kind = 5 if plain else self.integer(0, 5)
         if kind == 0:
             return self.line(f"torch.empty(0, dtype={dtype}, device=device)")
         if kind == 1 and len(shape):

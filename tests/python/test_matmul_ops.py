@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from opinfo import DTYPES, check_errors, check_samples, check_threads, find_op, same_error
+from opinfo import DTYPES, check_errors, check_samples, check_threads, find_op, same_error, with_errors
 
 OPS = [
     ("mm", ""), ("addmm", ""), ("addmm", "decomposed"), ("bmm", ""), ("baddbmm", ""), ("mv", ""), ("addmv", ""),
@@ -17,7 +17,7 @@ def test_samples_agree_with_the_cpu(name: str, variant: str, dtype: torch.dtype)
     check_samples(find_op(name, variant), dtype)
 
 
-@pytest.mark.parametrize(("name", "variant"), OPS)
+@pytest.mark.parametrize(("name", "variant"), with_errors(OPS))
 def test_wrong_arguments_raise_what_the_cpu_raises(name: str, variant: str) -> None:
     check_errors(find_op(name, variant))
 

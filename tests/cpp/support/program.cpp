@@ -1,9 +1,11 @@
 #include "tests/cpp/support/program.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "device/host/host_device.h"
 #include "fusion/partition/finish.h"
@@ -34,20 +36,24 @@ std::vector<char> bytes_of(const std::vector<T>& values) {
 class TestCall final : public device::LibraryCall {
  public:
   explicit TestCall(const NodeView& node)
-      : id_(static_cast<int>(node.attributes[0])), count_(node.inputs[0].sizes[0]), input_(node.inputs[0].offset),
-        output_(node.outputs[0].offset), first_output_(node.inputs.size()) {}
+      : id_(static_cast<int>(node.attributes[0])),
+        count_(node.inputs[0].sizes[0]),
+        input_(node.inputs[0].offset),
+        output_(node.outputs[0].offset),
+        first_output_(node.inputs.size()) {}
   int pieces() const override { return id_ == kReverseAdd ? 2 : 1; }
   void run(int piece, void* const* addresses, const uint64_t* scalars) const override {
     const float* a = static_cast<const float*>(addresses[0]) + input_;
     float* b = static_cast<float*>(addresses[first_output_]) + output_;
     const int64_t begin = piece * (count_ / 2), end = pieces() == 1 || piece == 1 ? count_ : count_ / 2;
+    if (id_ == kSlowCopy) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     double number = 0;
     if (id_ == kAddInPlace) std::memcpy(&number, scalars, sizeof number);
     for (int64_t i = begin; i < end; ++i) {
       if (id_ == kReverseAdd) b[i] = 2 * a[i] + a[count_ - 1 - i];
       if (id_ == kAddInPlace) b[i] = a[i] + static_cast<float>(number);
       if (id_ == kCheckedCopy && a[i] < 0) throw std::runtime_error("negative");
-      if (id_ == kCheckedCopy) b[i] = a[i];
+      if (id_ == kCheckedCopy || id_ == kSlowCopy) b[i] = a[i];
     }
   }
 
@@ -97,7 +103,8 @@ bool uses(const Op& op, int buffer) {
 }  // namespace
 
 Input::Input(double value, DType dtype)
-    : is_number(true), dtype(dtype),
+    : is_number(true),
+      dtype(dtype),
       word(is_floating(dtype) ? scalar_word(value) : scalar_word(static_cast<int64_t>(value))) {}
 
 // --------------------------------------------------------------------------------------------------------- Programs
@@ -108,7 +115,7 @@ int Program::buffer(const std::vector<float>& values) {
   return static_cast<int>(buffers.size()) - 1;
 }
 
-int Program::buffer(const std::vector<int64_t>& values) {
+int Program::integers(const std::vector<int64_t>& values) {
   buffers.push_back({bytes_of(values)});
   dtypes.push_back(DType::kI64);
   return static_cast<int>(buffers.size()) - 1;
@@ -135,7 +142,8 @@ Op& Program::add(Opcode opcode, const std::vector<int64_t>& sizes, std::vector<I
 
 Op& Program::reduce(Opcode opcode, const std::vector<int64_t>& sizes, uint32_t reduced, std::vector<Input> inputs,
                     std::vector<View> outputs, std::vector<int64_t> attributes) {
-  ops.push_back({opcode, DType::kF32, sizes, reduced, std::move(inputs), std::move(outputs), std::move(attributes), {}});
+  ops.push_back(
+      {opcode, DType::kF32, sizes, reduced, std::move(inputs), std::move(outputs), std::move(attributes), {}});
   return ops.back();
 }
 
@@ -188,7 +196,8 @@ TracedProgram::TracedProgram(const Program& program) {
   needs.resize(trace.buffers.size());
   for (size_t b = 0; b < buffers.size(); ++b) {
     const ProgramBuffer& buffer = program.buffers[b];
-    if (trace.uses(buffers[b].get())) needs[buffers[b]->trace_index] = {buffer.visible, !buffer.fresh, buffers[b]->nbytes};
+    if (trace.uses(buffers[b].get()))
+      needs[buffers[b]->trace_index] = {buffer.visible, !buffer.fresh, buffers[b]->nbytes};
   }
 }
 
@@ -306,11 +315,20 @@ bool is_nan(DType dtype, const char* at) {
   float single;
   double twice;
   switch (dtype) {
-    case DType::kF16: std::memcpy(&half, at, 2); return (half & 0x7fff) > 0x7c00;
-    case DType::kBF16: std::memcpy(&half, at, 2); return (half & 0x7fff) > 0x7f80;
-    case DType::kF32: std::memcpy(&single, at, 4); return std::isnan(single);
-    case DType::kF64: std::memcpy(&twice, at, 8); return std::isnan(twice);
-    default: return false;
+    case DType::kF16:
+      std::memcpy(&half, at, 2);
+      return (half & 0x7fff) > 0x7c00;
+    case DType::kBF16:
+      std::memcpy(&half, at, 2);
+      return (half & 0x7fff) > 0x7f80;
+    case DType::kF32:
+      std::memcpy(&single, at, 4);
+      return std::isnan(single);
+    case DType::kF64:
+      std::memcpy(&twice, at, 8);
+      return std::isnan(twice);
+    default:
+      return false;
   }
 }
 

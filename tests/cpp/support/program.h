@@ -58,7 +58,7 @@ class Program {
 
   /// Adds a buffer with these elements.
   int buffer(const std::vector<float>& values);
-  int buffer(const std::vector<int64_t>& values);
+  int integers(const std::vector<int64_t>& values);
   /// Adds a buffer that has no memory yet.
   int fresh(int64_t elements, DType dtype = DType::kF32);
   /// Nobody sees the buffer after the program.
@@ -119,6 +119,8 @@ inline constexpr int kReverseAdd = 0;
 inline constexpr int kAddInPlace = 1;
 /// b[i] = a[i] over f32, but throws std::runtime_error when an element of a is negative.
 inline constexpr int kCheckedCopy = 2;
+/// b[i] = a[i] over f32, after 200 ms.
+inline constexpr int kSlowCopy = 3;
 
 /// Host devices with one and two threads, made once for all tests.
 device::Device& host_device(int threads = 2);

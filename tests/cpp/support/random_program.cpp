@@ -34,7 +34,7 @@ bool clashes(const View& input, const View& output, const Sizes& sizes) {
   return !same && a.begin < b.end && b.begin < a.end;
 }
 
-constexpr Opcode kUnary[] = {Opcode::neg,  Opcode::abs,  Opcode::exp,  Opcode::tanh,   Opcode::sqrt,  Opcode::relu,
+constexpr Opcode kUnary[] = {Opcode::neg,  Opcode::abs,  Opcode::exp,  Opcode::tanh,   Opcode::sqrt,   Opcode::relu,
                              Opcode::silu, Opcode::gelu, Opcode::copy, Opcode::square, Opcode::sigmoid};
 constexpr Opcode kBinary[] = {Opcode::add, Opcode::sub, Opcode::mul, Opcode::div, Opcode::maximum, Opcode::minimum};
 constexpr Opcode kIntBinary[] = {Opcode::add, Opcode::sub, Opcode::mul, Opcode::maximum, Opcode::bitwise_xor};
@@ -65,13 +65,15 @@ class Generator {
   void make_shape() {
     const int rank = 1 + below(3);
     for (int d = 0; d < rank; ++d) shape_.push_back(one_in(8) ? 1 : 1 + below(7));
-    if (one_in(6)) shape_[below(rank)] = 20 + below(1200);
-    if (one_in(60)) shape_[below(rank)] = 3000 + below(40000 / count_of(shape_) + 1);
+    // Now and then one is long: beyond a block of the tile machine, beyond a chunk of a reduction.
+    if (one_in(8)) shape_[below(rank)] = 20 + below(1500 / count_of(shape_) + 1);
+    if (one_in(300)) shape_[below(rank)] = 3000 + below(20000 / count_of(shape_) + 1);
   }
 
   DType random_dtype() {
     if (!one_in(3)) return DType::kF32;
-    constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI32, DType::kI64, DType::kBool};
+    constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kBF16, DType::kF16,
+                                DType::kI32, DType::kI64, DType::kBool};
     return pick(kTypes);
   }
 
@@ -100,9 +102,15 @@ class Generator {
     Sizes sizes = shape_;
     if (!one_in(3)) return sizes;
     switch (below(4)) {
-      case 0: sizes.erase(sizes.begin() + below(sizes.size())); break;
-      case 1: sizes[below(sizes.size())] = 1; break;
-      case 2: sizes = {count_of(sizes)}; break;
+      case 0:
+        sizes.erase(sizes.begin() + below(sizes.size()));
+        break;
+      case 1:
+        sizes[below(sizes.size())] = 1;
+        break;
+      case 2:
+        sizes = {count_of(sizes)};
+        break;
       default:
         if (sizes.size() < 2) break;
         sizes[0] *= sizes[1];
@@ -111,8 +119,8 @@ class Generator {
     return sizes;
   }
 
-  /// A view of `sizes` that does not overlap itself (unless `broadcast`), in a random order of dimensions, with gaps and
-  /// an offset where the buffer is large enough.
+  /// A view of `sizes` that does not overlap itself (unless `broadcast`), in a random order of dimensions, with gaps
+  /// and an offset where the buffer is large enough.
   bool place(View& view, const Sizes& sizes, bool broadcast) {
     view.strides.assign(sizes.size(), 0);
     std::vector<size_t> order(sizes.size());
@@ -155,8 +163,10 @@ class Generator {
     for (int attempt = 0; attempt < 3 && !one_in(3); ++attempt) {
       View view;
       const bool in_place = one_in(2) && !inputs.empty() && !inputs[0].is_number;
-      if (in_place) view = inputs[0].view;
-      else view.buffer = below(program_.buffers.size());
+      if (in_place)
+        view = inputs[0].view;
+      else
+        view.buffer = below(program_.buffers.size());
       if (!in_place) view.dtype = program_.dtypes[view.buffer];
       if (!in_place && !place(view, sizes, false)) continue;
       if (view.dtype == DType::kBool && dtype != DType::kBool) continue;
@@ -193,21 +203,34 @@ class Generator {
     op.sizes = random_sizes();
     op.common = float_type();
     switch (below(14)) {
-      case 0: case 1:
+      case 0:
+      case 1:
         op.opcode = pick(kUnary);
+        if (op.opcode == Opcode::gelu && one_in(2)) op.attributes = {1};  // without one it is 0
         op.inputs = {input_view(op.sizes)};
         return finish(op, op.common);
-      case 2: case 3: case 4:
+      case 2:
+      case 3:
+      case 4:
         op.opcode = pick(kBinary);
         op.inputs = {input_view(op.sizes), input_view(op.sizes)};
         if (one_in(3)) op.inputs[1] = Input((below(100) - 50) / 8.0, op.common);
         return finish(op, op.common);
-      case 5: return add_pointwise(op);
-      case 6: return add_from_positions(op);
-      case 7: case 8: case 9: return add_reduction(op);
-      case 10: case 11: return add_row_operator(op);
-      case 12: return add_layer_norm(op);
-      default: return add_library();
+      case 5:
+        return add_pointwise(op);
+      case 6:
+        return add_from_positions(op);
+      case 7:
+      case 8:
+      case 9:
+        return add_reduction(op);
+      case 10:
+      case 11:
+        return add_row_operator(op);
+      case 12:
+        return add_layer_norm(op);
+      default:
+        return add_library();
     }
   }
 
@@ -254,7 +277,8 @@ class Generator {
         break;
       case 2:
         op.opcode = Opcode::uniform;
-        op.inputs = {Input(-1.0, DType::kF64), Input(1.0, DType::kF64), Input(int64_t{below(1000)}), Input(int64_t{below(99)})};
+        op.inputs = {Input(-1.0, DType::kF64), Input(1.0, DType::kF64), Input(int64_t{below(1000)}),
+                     Input(int64_t{below(99)})};
         break;
       case 3:
         op.opcode = Opcode::dropout;
@@ -344,10 +368,17 @@ class Generator {
     if (op.sizes.empty()) return;
     op.reduced = one_in(2) ? 1u << (op.sizes.size() - 1) : 1u << below(op.sizes.size());
     switch (below(4)) {
-      case 0: op.opcode = Opcode::softmax; break;
-      case 1: op.opcode = Opcode::log_softmax; break;
-      case 2: op.opcode = Opcode::softmax_backward; break;
-      default: op.opcode = Opcode::log_softmax_backward;
+      case 0:
+        op.opcode = Opcode::softmax;
+        break;
+      case 1:
+        op.opcode = Opcode::log_softmax;
+        break;
+      case 2:
+        op.opcode = Opcode::softmax_backward;
+        break;
+      default:
+        op.opcode = Opcode::log_softmax_backward;
     }
     op.inputs = {input_view(op.sizes)};
     if (op.opcode == Opcode::softmax_backward || op.opcode == Opcode::log_softmax_backward)
@@ -377,7 +408,8 @@ class Generator {
       }
       case 1:
         op.opcode = Opcode::layer_norm_backward;
-        op.inputs = {input_view(op.sizes), input_view(op.sizes), kept_input(op), kept_input(op), Input(count, DType::kF64)};
+        op.inputs = {input_view(op.sizes), input_view(op.sizes), kept_input(op), kept_input(op),
+                     Input(count, DType::kF64)};
         if (one_in(2)) op.inputs.push_back(input_view(op.sizes));
         return finish(op, op.common);
       default:
@@ -407,8 +439,10 @@ class Generator {
     const bool in_place = one_in(3);
     int to = in_place ? from : pick(candidates);
     if (!in_place && (to == from || one_in(2))) to = new_buffer(count, DType::kF32, true);
-    if (in_place) program_.library(kAddInPlace, {whole(from)}, {whole(to)}, {0.75});
-    else program_.library(kReverseAdd, {whole(from)}, {whole(to)});
+    if (in_place)
+      program_.library(kAddInPlace, {whole(from)}, {whole(to)}, {0.75});
+    else
+      program_.library(kReverseAdd, {whole(from)}, {whole(to)});
     program_.ops.back().fence = one_in(4);
   }
 

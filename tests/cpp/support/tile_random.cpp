@@ -11,11 +11,12 @@ namespace {
 
 using fusion::Element;
 
-constexpr DType kComputed[] = {DType::kF32, DType::kF32, DType::kF32, DType::kF64, DType::kI64, DType::kI32,
-                               DType::kBool, DType::kU8,  DType::kI8,  DType::kI16, DType::kU16, DType::kU32,
-                               DType::kU64};
-constexpr DType kStored[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI64, DType::kI32, DType::kBool,
-                             DType::kU8,  DType::kI8,  DType::kI16,  DType::kU16, DType::kU32, DType::kU64};
+constexpr DType kComputed[] = {DType::kF32, DType::kF32,  DType::kF32, DType::kF64, DType::kI64,
+                               DType::kI32, DType::kBool, DType::kU8,  DType::kI8,  DType::kI16,
+                               DType::kU16, DType::kU32,  DType::kU64};
+constexpr DType kStored[] = {DType::kF32, DType::kF16,  DType::kBF16, DType::kF64, DType::kI64,
+                             DType::kI32, DType::kBool, DType::kU8,   DType::kI8,  DType::kI16,
+                             DType::kU16, DType::kU32,  DType::kU64};
 
 int64_t pick(Random& random, int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); }
 template <class T, size_t N>
@@ -26,12 +27,18 @@ T pick_from(Random& random, const T (&items)[N]) {
 /// Numbers of ordinary size, small integers, and now and then a special value.
 double random_number(Random& random) {
   switch (pick(random, 20)) {
-    case 0: return 0.0;
-    case 1: return -0.0;
-    case 2: return INFINITY;
-    case 3: return NAN;
-    case 4: return 1e30;
-    default: return static_cast<double>(pick(random, 2001) - 1000) / (pick(random, 2) ? 1 : 64);
+    case 0:
+      return 0.0;
+    case 1:
+      return -0.0;
+    case 2:
+      return INFINITY;
+    case 3:
+      return NAN;
+    case 4:
+      return 1e30;
+    default:
+      return static_cast<double>(pick(random, 2001) - 1000) / (pick(random, 2) ? 1 : 64);
   }
 }
 Element random_element(Random& random, DType type) {
@@ -171,7 +178,8 @@ struct Maker {
     for (size_t v = 0; v < values.size(); ++v) {
       if (values[v].type == type && values[v].level == level) fitting.push_back(v);
     }
-    if (!fitting.empty() && pick(random, 8) != 0) return values[fitting[pick(random, static_cast<int64_t>(fitting.size()))]].source;
+    if (!fitting.empty() && pick(random, 8) != 0)
+      return values[fitting[pick(random, static_cast<int64_t>(fitting.size()))]].source;
     if (pick(random, 3) == 0) return add_scalar(type);
     std::vector<size_t> others;
     for (size_t v = 0; v < values.size(); ++v) {
@@ -240,9 +248,8 @@ struct Maker {
   void add_reduction() {
     const DType type = pick_from(random, kComputed);
     TileInstr instr{};
-    instr.op = type == DType::kBool
-                   ? (pick(random, 2) ? Primitive::reduce_any : Primitive::reduce_all)
-                   : static_cast<Primitive>(static_cast<int>(Primitive::reduce_sum) + pick(random, 4));
+    instr.op = type == DType::kBool ? (pick(random, 2) ? Primitive::reduce_any : Primitive::reduce_all)
+                                    : static_cast<Primitive>(static_cast<int>(Primitive::reduce_sum) + pick(random, 4));
     instr.type = instr.out = type;
     instr.level = Level::full;
     instr.a = operand_of(type, Level::full);
@@ -313,7 +320,8 @@ Space random_space(Random& random, int64_t points, bool with_reduction) {
   space.rank = static_cast<int>(1 + pick(random, 4));
   int64_t left = points;
   for (int d = 0; d < space.rank; ++d) {
-    const int64_t size = d + 1 == space.rank ? left : std::max<int64_t>(2, 1 + pick(random, std::max<int64_t>(2, left / 2)));
+    const int64_t size =
+        d + 1 == space.rank ? left : std::max<int64_t>(2, 1 + pick(random, std::max<int64_t>(2, left / 2)));
     space.sizes[d] = std::max<int64_t>(1, size);
     left = std::max<int64_t>(1, left / space.sizes[d]);
   }
@@ -328,12 +336,18 @@ TileCase random_case(Random& random, const Space& space, int operations) {
   for (int64_t i = 0, n = 1 + pick(random, 3); i < n; ++i) maker.add_load();
   for (int i = 0; i < operations; ++i) {
     const int64_t kind = pick(random, 20);
-    if (kind == 0) maker.add_load();
-    else if (kind == 1) maker.add_random_bits();
-    else if (kind < 5 && maker.reduces) maker.add_reduction();
-    else if (kind < 8 && maker.reduces && !split_friendly) maker.add_broadcast();
-    else if (kind == 8 && maker.values.size() > 4) maker.forget_one();
-    else maker.add_pointwise(maker.reduces && pick(random, 3) == 0 ? Level::kept : Level::full);
+    if (kind == 0)
+      maker.add_load();
+    else if (kind == 1)
+      maker.add_random_bits();
+    else if (kind < 5 && maker.reduces)
+      maker.add_reduction();
+    else if (kind < 8 && maker.reduces && !split_friendly)
+      maker.add_broadcast();
+    else if (kind == 8 && maker.values.size() > 4)
+      maker.forget_one();
+    else
+      maker.add_pointwise(maker.reduces && pick(random, 3) == 0 ? Level::kept : Level::full);
   }
   if (maker.reduces) maker.add_reduction();
   std::shuffle(maker.values.begin(), maker.values.end(), random);

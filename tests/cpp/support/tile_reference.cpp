@@ -69,14 +69,20 @@ struct PointRun {
     const Element a = source(instr.a, i), b = source(instr.b, i), c = source(instr.c, i);
     switch (instr.op) {
       case Primitive::scalar:
-      case Primitive::broadcast: return a;
-      case Primitive::iota: return Element::of(index_of(instr.operand, i));
-      case Primitive::cast: return fusion::convert(a, instr.type, instr.out);
-      case Primitive::select: return a.get<bool>() ? b : c;
+      case Primitive::broadcast:
+        return a;
+      case Primitive::iota:
+        return Element::of(index_of(instr.operand, i));
+      case Primitive::cast:
+        return fusion::convert(a, instr.type, instr.out);
+      case Primitive::select:
+        return a.get<bool>() ? b : c;
       case Primitive::random_bits:
         return Element::of(fusion::random_bits(a.get<int64_t>(), b.get<int64_t>(), c.get<int64_t>()));
-      case Primitive::load: return read(memory[tile_case.slots[instr.operand]], index_of(instr.operand, i), instr.type);
-      default: return fusion::evaluate(instr.op, instr.type, a, b, c);
+      case Primitive::load:
+        return read(memory[tile_case.slots[instr.operand]], index_of(instr.operand, i), instr.type);
+      default:
+        return fusion::evaluate(instr.op, instr.type, a, b, c);
     }
   }
 
@@ -92,7 +98,8 @@ struct PointRun {
       } else if (instr.op == Primitive::store) {
         for (int64_t i = 0; i < n; ++i) {
           const Element value = source(instr.a, i);
-          std::byte* to = memory[tile_case.slots[instr.operand]].data() + index_of(instr.operand, i) * size_of(instr.type);
+          std::byte* to =
+              memory[tile_case.slots[instr.operand]].data() + index_of(instr.operand, i) * size_of(instr.type);
           std::memcpy(to, &value, size_of(instr.type));
         }
       } else {
@@ -120,7 +127,8 @@ std::vector<std::vector<std::byte>> run_on_machine(const TileCase& tile_case, co
   Segment segment;
   segment.executable = std::make_shared<TileCode>(tile_case.program);
   segment.space = tile_case.space;
-  for (size_t i = 0; i < tile_case.views.size(); ++i) segment.operands.push_back({tile_case.slots[i], tile_case.views[i]});
+  for (size_t i = 0; i < tile_case.views.size(); ++i)
+    segment.operands.push_back({tile_case.slots[i], tile_case.views[i]});
   for (size_t i = 0; i < tile_case.scalars.size(); ++i) segment.scalars.push_back(static_cast<int32_t>(i));
   const TilePlan plan = plan_tiles(segment, options);
   std::vector<void*> addresses;
@@ -138,7 +146,9 @@ std::string difference(const TileCase& tile_case, const std::vector<std::vector<
     for (int64_t i = 0; i < static_cast<int64_t>(expected[m].size()) / size_of(type); ++i) {
       const Element x = read(expected[m], i, type), y = read(actual[m], i, type);
       if (std::memcmp(&x, &y, size_of(type)) == 0) continue;
-      const auto number = [&](Element e) { return is_floating(type) ? fusion::convert(e, type, DType::kF64).get<double>() : 0; };
+      const auto number = [&](Element e) {
+        return is_floating(type) ? fusion::convert(e, type, DType::kF64).get<double>() : 0;
+      };
       if (is_floating(type) && std::isnan(number(x)) && std::isnan(number(y))) continue;
       return "block " + std::to_string(m) + " (" + name_of(type) + ") element " + std::to_string(i) + ": expected " +
              std::to_string(is_floating(type) ? number(x) : static_cast<double>(x.get<int64_t>())) + ", got " +
