@@ -125,6 +125,7 @@ struct LaunchSpec {
   std::vector<Segment> segments;
   std::shared_ptr<const LibraryCall> library;
   std::vector<int32_t> library_slots;
+  int32_t library_writes_from = 0;  // the call writes library_slots from this position on, and only reads those before
   int32_t library_scalars = 0;
   std::vector<int32_t> allocate;  // slots that get a fresh block just before this launch
   std::vector<int32_t> free;      // slots whose block the program drops just after it
@@ -172,9 +173,11 @@ class Stream {
   /// Queues a program. Blocks for the slots named in `allocate` are made now, in launch order, and written to
   /// `submission.slots`, where the caller finds them on return. Slots that the program frees are empty on return: those
   /// that it also allocates share memory that only the program uses, and of those given by the caller it drops the
-  /// reference in `submission.slots` (a block that nobody else holds may become a later slot's). Takes `scalars` and
-  /// `on_end`. Returns the number of the program's first launch; launch i has that number + i. Throws OutOfMemory, in
-  /// which case nothing was queued and `slots` is as it was.
+  /// reference in `submission.slots` (a block that nobody else holds may become a later slot's). On a device that does
+  /// not write in place, slots that the program writes hold a new block on return, whose content is what the launches
+  /// that ran have left in the slot; the block that was given stays as it is, or, if nobody but `slots` held it, becomes
+  /// the new one (it is donated). Takes `scalars` and `on_end`. Returns the number of the program's first launch; launch
+  /// i has that number + i. Throws OutOfMemory, in which case nothing was queued and `slots` is as it was.
   virtual uint64_t submit(Submission& submission) = 0;
   /// Number of launches that have ended (or were cancelled): all launches with a number below it are done.
   virtual uint64_t completed() const noexcept = 0;
@@ -202,6 +205,10 @@ class Device {
 
   /// A block that no queued launch uses any more, for the host to write. Throws OutOfMemory.
   virtual BlockRef allocate(int64_t bytes) = 0;
+  /// Copies between blocks and host memory. The launches that write the block have ended. `copy_from_host` throws
+  /// OutOfMemory. They use the block's address; devices without addresses do it in their own way.
+  virtual BlockRef copy_from_host(const void* from, int64_t bytes);
+  virtual void copy_to_host(const BlockRef& block, void* to);
   /// A block that wraps memory of somebody else; `release` is called with the last reference.
   virtual BlockRef wrap(void* address, int64_t bytes, std::function<void()> release) = 0;
   virtual MemoryStats memory_stats() const = 0;

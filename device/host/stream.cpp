@@ -44,14 +44,17 @@ HostStream::HostStream(Pool& pool, MemoryPool& memory, std::shared_ptr<StreamClo
 
 HostStream::~HostStream() {
   if (process_generation.load() != process_generation_) {
-    (void)worker_.release();  // the thread is the parent's
+    // The threads are the parent's.
+    (void)worker_.release();
+    (void)queue_changed_.release();
+    (void)progressed_.release();
     return;
   }
   {
     std::lock_guard lock(queue_mutex_);
     stopping_.store(true);
   }
-  queue_changed_.notify_all();
+  queue_changed_->notify_all();
   worker_->join();
 }
 
@@ -175,7 +178,7 @@ void HostStream::enqueue(std::unique_ptr<Run> run) {
     queued_.fetch_add(1, std::memory_order_release);
     wake = worker_sleeps_;
   }
-  if (wake) queue_changed_.notify_one();
+  if (wake) queue_changed_->notify_one();
 }
 
 bool HostStream::wait(uint64_t number, int milliseconds) {
@@ -187,7 +190,7 @@ bool HostStream::wait(uint64_t number, int milliseconds) {
   // Pairs with publish(): either the worker sees the waiter, or the waiter sees the number.
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   const bool reached =
-      progressed_.wait_until(lock, end, [&] { return clock_->completed.load(std::memory_order_seq_cst) >= number; });
+      progressed_->wait_until(lock, end, [&] { return clock_->completed.load(std::memory_order_seq_cst) >= number; });
   waiters_.fetch_sub(1, std::memory_order_seq_cst);
   return reached;
 }
@@ -198,7 +201,7 @@ void HostStream::publish(uint64_t number) {
   clock_->completed.store(number, std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_seq_cst) == 0) return;
   { std::lock_guard lock(wait_mutex_); }
-  progressed_.notify_all();
+  progressed_->notify_all();
 }
 
 std::unique_ptr<HostStream::Run> HostStream::next_run() {
@@ -206,7 +209,7 @@ std::unique_ptr<HostStream::Run> HostStream::next_run() {
   spin_until(kWorkerSpin, ready);
   std::unique_lock lock(queue_mutex_);
   worker_sleeps_ = true;
-  queue_changed_.wait(lock, [&] { return !queue_.empty() || stopping_.load(); });
+  queue_changed_->wait(lock, [&] { return !queue_.empty() || stopping_.load(); });
   worker_sleeps_ = false;
   if (queue_.empty()) return nullptr;
   std::unique_ptr<Run> run = std::move(queue_.front());

@@ -64,7 +64,8 @@ class HostStream final : public Stream {
   std::atomic<int64_t> busy_ns_{0};
 
   std::mutex queue_mutex_;
-  std::condition_variable queue_changed_;
+  // On the heap: in a forked child they are left alone, since their end waits for the parent's sleeping threads.
+  std::unique_ptr<std::condition_variable> queue_changed_ = std::make_unique<std::condition_variable>();
   std::deque<std::unique_ptr<Run>> queue_;
   std::vector<std::unique_ptr<Run>> spare_runs_;
   std::atomic<uint64_t> queued_{0};  // runs ever queued, for the worker to spin on
@@ -73,7 +74,7 @@ class HostStream final : public Stream {
   std::atomic<bool> stopping_{false};
 
   std::mutex wait_mutex_;
-  std::condition_variable progressed_;
+  std::unique_ptr<std::condition_variable> progressed_ = std::make_unique<std::condition_variable>();
   std::atomic<int> waiters_{0};
 
   std::unique_ptr<std::thread> worker_;

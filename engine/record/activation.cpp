@@ -23,7 +23,8 @@ bool leaky_relu(Call& call, const at::Tensor& self, const at::Scalar& slope) {
 bool leaky_relu_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope,
                          bool self_is_result) {
   if (slope.isComplex() || (self_is_result && slope.toDouble() < 0)) return false;
-  return call.record(Opcode::leaky_relu_backward, kFloatOnly, {grad, self, Arg::parameter(slope)});
+  // PyTorch has the operands in this order, which decides over the result's strides.
+  return call.record(Opcode::leaky_relu_backward, kFloatOnly, {self, grad, Arg::parameter(slope)});
 }
 
 bool elu(Call& call, const at::Tensor& self, const at::Scalar& alpha, const at::Scalar& scale,

@@ -197,14 +197,17 @@ bool is_flat(Opcode opcode, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tenso
 
 /// A tensor's place in its Buffer.
 struct Place {
-  Buffer* buffer = nullptr;
-  int64_t offset = 0;
-  DType dtype = DType::kF32;
+  Buffer* buffer;
+  int64_t offset;
+  DType dtype;
 };
 
-Place place_of(const at::Tensor& tensor) {
-  arm(tensor);
-  return {buffer_of(tensor), offset_of(tensor), to_dtype(tensor.scalar_type())};
+inline void set_place(Place& place, const at::Tensor& tensor) {
+  auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+  if (!storage->has_materializer()) [[unlikely]] detail::arm(storage);
+  place.buffer = buffer_of(storage);
+  place.offset = offset_of(tensor);
+  place.dtype = to_dtype(tensor.scalar_type());
 }
 
 }  // namespace
@@ -241,13 +244,15 @@ void record_flat(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inp
   constexpr size_t kMaxOperands = 24;
   const size_t count = inputs.size() + outputs.size();
   TORCH_INTERNAL_ASSERT(count <= kMaxOperands);
-  Place places[kMaxOperands];
+  Place places[kMaxOperands];  // not initialized: only what is used is set
   Place* place = places;
   for (const Input& input : inputs) {
-    if (input.tensor()) *place = place_of(*input.tensor());
-    ++place;
+    if (input.tensor())
+      set_place(*place++, *input.tensor());
+    else
+      (place++)->buffer = nullptr;
   }
-  for (const at::Tensor& output : outputs) *place++ = place_of(output);
+  for (const at::Tensor& output : outputs) set_place(*place++, output);
   const int64_t size = outputs[0].numel(), one = 1;
   Recorder::Node node(recorder(), opcode, to_dtype(common), 1, &size);
   fusion::NodeWriter& writer = node.writer();

@@ -1,4 +1,5 @@
 // Operators of three and more operands: where, masked_fill, clamp, lerp, addcmul, addcdiv, nan_to_num, tril, triu.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/TypeProperties.h>
 
 #include <cmath>
@@ -22,14 +23,20 @@ bool is_storable(const at::Scalar& value, at::ScalarType type) {
   return contains(kFloats, type) || (value.isIntegral(/*includeBool=*/true) && fits(value, type));
 }
 
+/// CPU kernels that are not TensorIterator's write to tensors that overlap themselves, where we would refuse.
+bool overlaps_itself(const Call& call) {
+  return call.is_in_place() && at::has_internal_overlap(call.target()) == at::MemOverlap::Yes;
+}
+
 bool masked_fill_scalar(Call& call, const at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
   if (mask.scalar_type() != at::kBool || !is_neuron(self) || !is_storable(value, self.scalar_type())) return false;
+  if (overlaps_itself(call)) return false;
   call.make_contiguous();
   return call.record(Opcode::where, kAnyType, {Arg::condition(mask), Arg::parameter(value), self});
 }
 
 bool masked_fill_tensor(Call& call, const at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
-  if (value.dim() != 0) return false;
+  if (value.dim() != 0 || overlaps_itself(call)) return false;
   if (is_cpu_scalar(value)) return masked_fill_scalar(call, self, mask, read_cpu_scalar(value));
   if (mask.scalar_type() != at::kBool || !is_neuron(self) || value.scalar_type() != self.scalar_type()) return false;
   call.make_contiguous();
@@ -79,7 +86,7 @@ bool nan_to_num(Call& call, const at::Tensor& self, std::optional<double> nan, s
 
 template <Opcode opcode>
 bool triangle(Call& call, const at::Tensor& self, int64_t diagonal) {
-  if (self.dim() < 2) return false;
+  if (self.dim() < 2 || overlaps_itself(call)) return false;
   if (!call.is_functional() && call.target().scalar_type() != self.scalar_type()) return false;
   call.make_contiguous();
   return call.record(opcode, kAnyType, {self}, {diagonal});

@@ -143,7 +143,12 @@ void Recorder::submit(const std::shared_ptr<Plan>& plan) {
   device::Submission submission;
   submission.program = plan->program;
   submission.slots.resize(trace_.buffers.size());
-  for (size_t i = 0; i < trace_.buffers.size(); ++i) submission.slots[i] = trace_.buffers[i]->block;
+  // Only a block that nobody but the submission holds can be donated.
+  const auto hands_over = [&](size_t i) { return plan->uses[i].replaced || plan->uses[i].given_up; };
+  for (size_t i = 0; i < trace_.buffers.size(); ++i) {
+    device::BlockRef& block = trace_.buffers[i]->block;
+    submission.slots[i] = hands_over(i) ? std::move(block) : block;
+  }
   submission.scalars.reserve(trace_.scalars.size() + plan->constants.size());
   submission.scalars = trace_.scalars;
   submission.scalars.insert(submission.scalars.end(), plan->constants.begin(), plan->constants.end());
@@ -156,12 +161,19 @@ void Recorder::submit(const std::shared_ptr<Plan>& plan) {
                           const device::LaunchError* error) mutable {
     if (error) note_failed(*error, plan, std::move(buffers));
   };
-  const uint64_t first = stream_.submit(submission);
+  uint64_t first;
+  try {
+    first = stream_.submit(submission);
+  } catch (...) {
+    for (size_t i = 0; i < trace_.buffers.size(); ++i)
+      if (hands_over(i)) trace_.buffers[i]->block = std::move(submission.slots[i]);
+    throw;
+  }
   if (plan->can_fail) fence_end_ = first + plan->launches.size();
   for (size_t i = 0; i < trace_.buffers.size(); ++i) {
     Buffer& buffer = *trace_.buffers[i].get();
     const Plan::BufferUse& use = plan->uses[i];
-    if (use.kept) buffer.block = std::move(submission.slots[i]);
+    if (use.kept || use.replaced) buffer.block = std::move(submission.slots[i]);
     if (use.last_use >= 0) buffer.last_use.store(first + use.last_use + 1, std::memory_order_release);
     if (use.last_write >= 0) buffer.last_write.store(first + use.last_write + 1, std::memory_order_release);
   }

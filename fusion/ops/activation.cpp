@@ -35,8 +35,8 @@ void leaky_relu(OpContext& context) {
 }
 
 void leaky_relu_backward(OpContext& context) {
-  const Expr grad = input(context, 0);
-  finish(context, select(input(context, 1) > 0.0, grad, grad * parameter(context, 2)));
+  const Expr grad = input(context, 1);
+  finish(context, select(input(context, 0) > 0.0, grad, grad * parameter(context, 2)));
 }
 
 void elu(OpContext& context) {

@@ -45,7 +45,7 @@ namespace ae::fusion {
   X(threshold, pointwise)     /* in(a, threshold, value): a <= threshold ? value : a */                               \
   X(threshold_backward, pointwise) /* in(grad, a, threshold): a <= threshold ? 0 : grad */                            \
   X(leaky_relu, pointwise)    /* in(a, slope) */                                                                      \
-  X(leaky_relu_backward, pointwise) /* in(grad, a, slope) */                                                          \
+  X(leaky_relu_backward, pointwise) /* in(a, grad, slope) */                                                          \
   X(elu, pointwise)           /* in(a, alpha, scale, input_scale) */                                                  \
   X(silu, pointwise) X(silu_backward, pointwise)             /* in(grad, a) */                                        \
   X(gelu, pointwise)          /* attr 0: 0 = erf, 1 = tanh */                                                         \

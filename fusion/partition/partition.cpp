@@ -35,7 +35,7 @@ class PlanWriter {
       if (!launch.library && launch.segments.empty()) continue;
       launch.library ? write_library(launch, plan) : write_fused(launch, plan);
     }
-    note_memory(plan);
+    note_memory(plan, device.capabilities());
     for (const Write& write : partitioner_.writes)
       if (!write.needed) plan.bytes_not_written += write.bytes;
     if (spec_.launches.empty()) return;
@@ -83,6 +83,7 @@ class PlanWriter {
       spec.library_slots.push_back(static_cast<int32_t>(input.buffer));
       use(plan, static_cast<int32_t>(input.buffer), false);
     }
+    spec.library_writes_from = static_cast<int32_t>(spec.library_slots.size());
     for (const AccessView& output : node.outputs) {
       spec.library_slots.push_back(static_cast<int32_t>(output.buffer));
       use(plan, static_cast<int32_t>(output.buffer), true);
@@ -92,14 +93,18 @@ class PlanWriter {
     spec_.launches.push_back(std::move(spec));
   }
 
-  void note_memory(Plan& plan) {
+  void note_memory(Plan& plan, const device::Capabilities& device) {
     for (size_t b = 0; b < needs_.size(); ++b) {
       Plan::BufferUse& buffer = plan.uses[b];
-      buffer.made = first_use_[b] >= 0 && !needs_[b].has_block;
+      if (first_use_[b] < 0) continue;
+      const auto slot = static_cast<int32_t>(b);
+      buffer.made = !needs_[b].has_block;
       buffer.kept = buffer.made && needs_[b].visible;
-      if (!buffer.made) continue;
-      spec_.launches[first_use_[b]].allocate.push_back(static_cast<int32_t>(b));
-      if (!buffer.kept) spec_.launches[buffer.last_use].free.push_back(static_cast<int32_t>(b));
+      if (buffer.made) spec_.launches[first_use_[b]].allocate.push_back(slot);
+      // Where launches make new blocks, one that nobody will see is theirs to take.
+      buffer.given_up = !device.write_in_place && !buffer.made && !needs_[b].visible;
+      buffer.replaced = !device.write_in_place && !buffer.made && buffer.last_write >= 0;
+      if ((buffer.made && !buffer.kept) || buffer.given_up) spec_.launches[buffer.last_use].free.push_back(slot);
     }
   }
 

@@ -34,6 +34,9 @@ struct Plan {
   struct BufferUse {
     bool made = false;
     bool kept = false;      // made, and its content stays
+    // On devices that do not write in place, of a buffer that had a block before:
+    bool replaced = false;  // it is written, so that it gets another block
+    bool given_up = false;  // nobody sees it after the trace: the block may become another buffer's
     int32_t first_write = -1;
     int32_t last_write = -1;
     int32_t last_use = -1;

@@ -79,22 +79,13 @@ std::vector<BlockRef> DeviceSuite::run(ProgramSpec spec, std::vector<BlockRef> s
 }
 
 BlockRef DeviceSuite::put(const std::vector<float>& numbers) {
-  LaunchSpec write =
-      call([&](int, void* const* addresses,
-               const uint64_t*) { std::memcpy(addresses[0], numbers.data(), numbers.size() * sizeof(float)); },
-           {0});
-  write.allocate = {0};
-  return run({1, {static_cast<int64_t>(numbers.size() * sizeof(float))}, {write}}, {})[0];
+  return device_->copy_from_host(numbers.data(), static_cast<int64_t>(numbers.size() * sizeof(float)));
 }
 
 std::vector<float> DeviceSuite::get(const BlockRef& block) {
+  wait_all();
   std::vector<float> numbers(block->size() / sizeof(float));
-  run({1,
-       {block->size()},
-       {call([&](int, void* const* addresses,
-                 const uint64_t*) { std::memcpy(numbers.data(), addresses[0], numbers.size() * sizeof(float)); },
-             {0})}},
-      {block});
+  device_->copy_to_host(block, numbers.data());
   return numbers;
 }
 
@@ -159,13 +150,14 @@ TEST_P(DeviceSuite, ScalarsBelongToTheSubmission) {
   LaunchSpec launch;
   launch.segments = {multiply_add(1, 0, 0, 1)};
   const auto program = device_->compile({1, {4}, {launch}});
-  const BlockRef x = put({1});
+  BlockRef x = put({1});
   for (int i = 2; i <= 6; ++i) {
     Submission submission;
     submission.program = program;
     submission.slots = {x};
     submission.scalars = {0, scalar_word(i), scalar_word(0)};
     stream().submit(submission);
+    x = submission.slots[0];
   }
   EXPECT_EQ(get(x), std::vector<float>{720});  // 6!
 }
@@ -202,7 +194,7 @@ TEST_P(DeviceSuite, DenormalsAreFlushedInSubmissionsThatSaySo) {
 // ----------------------------------------------------------------------------------------------- Order and progress
 
 TEST_P(DeviceSuite, LaunchesTakeEffectInTheOrderOfSubmission) {
-  const BlockRef x = put({1});
+  BlockRef x = put({1});
   LaunchSpec launch;
   launch.segments = {multiply_add(1, 0, 0)};
   const auto program = device_->compile({1, {4}, {launch, launch}});
@@ -214,6 +206,7 @@ TEST_P(DeviceSuite, LaunchesTakeEffectInTheOrderOfSubmission) {
     submission.slots = {x};
     submission.scalars = {scalar_word(factor), scalar_word(i)};
     stream().submit(submission);
+    x = submission.slots[0];
     for (int twice = 0; twice < 2; ++twice) expected = expected * static_cast<float>(factor) + static_cast<float>(i);
   }
   EXPECT_EQ(get(x)[0], expected);
@@ -255,7 +248,7 @@ TEST_P(DeviceSuite, TheEndIsToldOnceAndBeforeItIsSeen) {
 }
 
 TEST_P(DeviceSuite, SubmissionsOfTwoThreadsKeepEachThreadsOrder) {
-  const BlockRef x[2] = {put({0}), put({0})};
+  BlockRef x[2] = {put({0}), put({0})};
   LaunchSpec launch;
   launch.segments = {multiply_add(1, 0, 0)};
   const auto program = device_->compile({1, {4}, {launch}});
@@ -266,6 +259,7 @@ TEST_P(DeviceSuite, SubmissionsOfTwoThreadsKeepEachThreadsOrder) {
       submission.slots = {x[thread]};
       submission.scalars = {scalar_word(-1), scalar_word(i)};
       stream().submit(submission);
+      x[thread] = submission.slots[0];
     }
   };
   std::thread other(work, 1);
@@ -433,6 +427,7 @@ TEST_P(DeviceSuite, BlocksThatAreFreedWhileLaunchesUseThemKeepTheirContentForThe
     first.program = device_->compile({1, {4000}, {zero}});
     first.slots = submission.slots;
     stream().submit(first);
+    submission.slots = first.slots;
     submission.scalars = {scalar_word(0), scalar_word(round)};
     stream().submit(submission);
   }  // all blocks are dropped here, before anything ran

@@ -142,7 +142,7 @@ def activations() -> None:
         case("threshold", [a, (f32, 0.25), (f32, 7)], [F.threshold(a, 0.25, 7)])
         case("threshold_backward", [grad, a, (f32, 0)], [torch.ops.aten.threshold_backward(grad, a, 0)])
         case("leaky_relu", [a, (f64, 0.01)], [F.leaky_relu(a, 0.01)])
-        case("leaky_relu_backward", [grad, a, (f64, 0.01)],
+        case("leaky_relu_backward", [a, grad, (f64, 0.01)],
              [torch.ops.aten.leaky_relu_backward(grad, a, 0.01, False)])  # fmt: skip
         case("elu", [a, (f64, 1.5), (f64, 1.1), (f64, 0.7)], [torch.ops.aten.elu(a, 1.5, 1.1, 0.7)])
         case("silu", [a], [F.silu(a)])

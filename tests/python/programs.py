@@ -176,7 +176,8 @@ def first_line(error: BaseException) -> str:
 
 def form(tensor: torch.Tensor) -> tuple[Any, ...]:
     """Return all that programs can ask a tensor without its values."""
-    return (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_leaf,
+    strides = tensor.stride() if tensor.numel() else None  # an empty tensor's mean nothing, and differ by the path taken
+    return (tensor.dtype, tuple(tensor.shape), strides, tensor.storage_offset(), tensor.requires_grad, tensor.is_leaf,
             tensor._version)  # fmt: skip
 
 
@@ -270,7 +271,10 @@ def synchronize_storages(ours: dict[str, torch.Tensor], theirs: dict[str, torch.
         if tensor.device.type != "cpu" or ours[name].device.type == "cpu":
             continue
         storage = tensor.untyped_storage()
-        if storage._cdata in done or storage.nbytes() != ours[name].untyped_storage().nbytes():
+        if storage._cdata in done:
+            continue
+        if storage.nbytes() != ours[name].untyped_storage().nbytes():  # the CPU keeps room for what it reduced
+            tensor.data.copy_(ours[name].data)
             continue
         done.add(storage._cdata)
         whole_storage(tensor).copy_(whole_storage(ours[name]))
@@ -381,14 +385,14 @@ class Generator:
             dims[-1] = self.choice((16, 17, 33, 70))
         return tuple(max(d, least) for d in dims)
 
-    def number(self, like: str | None, exact: bool = False) -> str:
-        """Draw a number that suits a tensor."""
+    def number(self, like: str | None, exact: bool = False, finite: bool = False) -> str:
+        """Draw a number that suits a tensor; ``exact``: a float."""
         dtype = self.dtype_of(like) if like else torch.float32
         if not exact and dtype == torch.bool and self.chance(0.5):
             return str(self.chance(0.5))
         if not exact and not dtype.is_floating_point and self.chance(0.8):
             return str(self.choice((0, 1, 2, 3, 5) if dtype == torch.uint8 else (0, 1, 2, -3, 5, -1)))
-        return self.choice(("0.5", "2.0", "-1.25", "3.0", "0.1", "1.0", *(() if exact else ("2", "-1", "0.0", "inf"))))
+        return self.choice(("0.5", "2.0", "-1.25", "3.0", "0.1", "1.0", *(() if exact else ("2", "-1", "0.0") if finite else ("2", "-1", "0.0", "inf"))))
 
     # Variables
 
@@ -532,9 +536,14 @@ class Generator:
 
     def comparison(self, rule: Rule, given: dict[str, str], tensors: list[torch.Tensor]) -> str:
         """Return how a call's results are compared: as near as the least precise of its tensors allows."""
-        if rule.compare == "loose" or (rule.compare == "exact" and "alpha" not in given):
-            return rule.compare
         dtypes = {tensor.dtype for tensor in tensors}
+        # The CPU takes a 0-dim tensor of another dtype for a number and does not round it to half precision.
+        plain = "alpha" not in given and (len(dtypes) == 1 or not any(tensor.dim() == 0 for tensor in tensors))
+        half = torch.bfloat16 in dtypes or torch.float16 in dtypes
+        if rule.compare == "rounded" and not half:
+            return "exact" if plain else "close"
+        if rule.compare == "loose" or (rule.compare == "exact" and plain):
+            return rule.compare
         return "bfloat16" if torch.bfloat16 in dtypes else "float16" if torch.float16 in dtypes else "close"
 
     def slack(self, rule: Rule, given: dict[str, str], tensors: list[torch.Tensor]) -> float:
