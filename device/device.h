@@ -55,11 +55,22 @@ class BlockRef {
  public:
   BlockRef() = default;
   /// Takes over the reference that the caller holds.
-  static BlockRef adopt(Block* block) { BlockRef ref; ref.block_ = block; return ref; }
-  BlockRef(const BlockRef& other) : block_(other.block_) { if (block_) block_->retain(); }
+  static BlockRef adopt(Block* block) {
+    BlockRef ref;
+    ref.block_ = block;
+    return ref;
+  }
+  BlockRef(const BlockRef& other) : block_(other.block_) {
+    if (block_) block_->retain();
+  }
   BlockRef(BlockRef&& other) noexcept : block_(other.block_) { other.block_ = nullptr; }
-  BlockRef& operator=(BlockRef other) noexcept { std::swap(block_, other.block_); return *this; }
-  ~BlockRef() { if (block_) block_->release(); }
+  BlockRef& operator=(BlockRef other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BlockRef() {
+    if (block_) block_->release();
+  }
   Block* get() const noexcept { return block_; }
   Block* operator->() const noexcept { return block_; }
   explicit operator bool() const noexcept { return block_ != nullptr; }
@@ -159,10 +170,10 @@ struct CancelToken {
 /// What one submission needs: blocks of the slots, scalars, and whom to tell at the end.
 struct Submission {
   std::shared_ptr<const Program> program;
-  std::vector<BlockRef> slots;     // in: blocks of slots that exist before
+  std::vector<BlockRef> slots;  // in: blocks of slots that exist before
   std::vector<uint64_t> scalars;
   std::shared_ptr<CancelToken> token;  // may be null
-  bool flush_denormal = false;     // the launches' floating-point mode
+  bool flush_denormal = false;         // the launches' floating-point mode
   /// Called once on the stream's thread when the program has ended; `error` is null when all went well. Must not throw.
   std::function<void(const LaunchError* error)> on_end;
 };
@@ -175,9 +186,10 @@ class Stream {
   /// that it also allocates share memory that only the program uses, and of those given by the caller it drops the
   /// reference in `submission.slots` (a block that nobody else holds may become a later slot's). On a device that does
   /// not write in place, slots that the program writes hold a new block on return, whose content is what the launches
-  /// that ran have left in the slot; the block that was given stays as it is, or, if nobody but `slots` held it, becomes
-  /// the new one (it is donated). Takes `scalars` and `on_end`. Returns the number of the program's first launch; launch
-  /// i has that number + i. Throws OutOfMemory, in which case nothing was queued and `slots` is as it was.
+  /// that ran have left in the slot; the block that was given stays as it is, or, if nobody but `slots` held it,
+  /// becomes the new one (it is donated). Takes `scalars` and `on_end`. Returns the number of the program's first
+  /// launch; launch i has that number + i. Throws OutOfMemory, in which case nothing was queued and `slots` is as it
+  /// was.
   virtual uint64_t submit(Submission& submission) = 0;
   /// Number of launches that have ended (or were cancelled): all launches with a number below it are done.
   virtual uint64_t completed() const noexcept = 0;

@@ -5,7 +5,23 @@
 
 namespace ae {
 
-enum class DType : uint8_t { kBool, kU8, kI8, kI16, kI32, kI64, kU16, kU32, kU64, kF16, kBF16, kF32, kF64, kC64, kC128 };
+enum class DType : uint8_t {
+  kBool,
+  kU8,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU16,
+  kU32,
+  kU64,
+  kF16,
+  kBF16,
+  kF32,
+  kF64,
+  kC64,
+  kC128
+};
 
 /// Size of one element in bytes.
 constexpr int64_t size_of(DType dtype) {
@@ -15,8 +31,9 @@ constexpr int64_t size_of(DType dtype) {
 
 /// The name PyTorch users know: "float32", "bfloat16", "bool"…
 constexpr const char* name_of(DType dtype) {
-  constexpr const char* kNames[] = {"bool",   "uint8",   "int8",     "int16",   "int32",   "int64",     "uint16",    "uint32",
-                                    "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+  constexpr const char* kNames[] = {"bool",     "uint8",   "int8",    "int16",     "int32",
+                                    "int64",    "uint16",  "uint32",  "uint64",    "float16",
+                                    "bfloat16", "float32", "float64", "complex64", "complex128"};
   return kNames[static_cast<int>(dtype)];
 }
 

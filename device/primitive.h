@@ -11,6 +11,7 @@
 namespace ae {
 
 // X(name, arity)
+// clang-format off: one entry of the list after the other, as they belong together
 #define AE_PRIMITIVES(X)                                                                                              \
   /* Data movement. `load`, `store` and `iota` name an operand of the launch. */                                      \
   X(load, 0)   /* element of an operand */                                                                            \
@@ -94,6 +95,7 @@ namespace ae {
   X(reduce_min, 1) /* NaN wins */                                                                                     \
   X(reduce_any, 1) /* bool */                                                                                         \
   X(reduce_all, 1) /* bool */
+// clang-format on
 
 enum class Primitive : uint8_t {
 #define AE_X(name, arity) name,

@@ -7,9 +7,9 @@
 //
 // Canonical order of a reduction (part of its meaning, the same for every layout, tile size and number of threads).
 // The elements x[0..n) of one kept point, in row-major order of the reduced dimensions, are cut into chunks of 1,024.
-// In a chunk, lane l of 16 starts as the reduction's identity and takes x[l], x[l+16], x[l+32]… in order; then lanes are
-// combined as a tree: lane l with lane l+8, then l+4, l+2, l+1. The chunks' results are reduced again by the same rule
-// until one is left. (n <= 1024: one chunk. n == 0: the identity.)
+// In a chunk, lane l of 16 starts as the reduction's identity and takes x[l], x[l+16], x[l+32]… in order; then lanes
+// are combined as a tree: lane l with lane l+8, then l+4, l+2, l+1. The chunks' results are reduced again by the same
+// rule until one is left. (n <= 1024: one chunk. n == 0: the identity.)
 #pragma once
 
 #include <cstdint>
@@ -44,10 +44,10 @@ struct TileSource {
 
 struct TileInstr {
   Primitive op;
-  DType type;      // dtype of the inputs (select: of b and c; load, iota, scalar: of the result)
-  DType out;       // dtype of the result
-  Level level;     // level at which it runs: that of the result (reductions: full; store: of what is stored)
-  uint16_t dst;    // register of the result (not for store)
+  DType type;        // dtype of the inputs (select: of b and c; load, iota, scalar: of the result)
+  DType out;         // dtype of the result
+  Level level;       // level at which it runs: that of the result (reductions: full; store: of what is stored)
+  uint16_t dst;      // register of the result (not for store)
   uint16_t operand;  // load, store, iota: index of the launch's operand
   TileSource a, b, c;
   bool operator==(const TileInstr&) const = default;

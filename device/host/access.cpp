@@ -147,27 +147,19 @@ void* Access::direct(void* base, const Grid& grid) const {
 
 void load_grid(const Access& access, const void* base, const Grid& grid, void* reg) {
   switch (access.size) {
-    case 1:
-      return load_typed<uint8_t>(access, base, grid, reg);
-    case 2:
-      return load_typed<uint16_t>(access, base, grid, reg);
-    case 4:
-      return load_typed<uint32_t>(access, base, grid, reg);
-    default:
-      return load_typed<uint64_t>(access, base, grid, reg);
+    case 1: return load_typed<uint8_t>(access, base, grid, reg);
+    case 2: return load_typed<uint16_t>(access, base, grid, reg);
+    case 4: return load_typed<uint32_t>(access, base, grid, reg);
+    default: return load_typed<uint64_t>(access, base, grid, reg);
   }
 }
 
 void store_grid(const Access& access, void* base, const Grid& grid, const void* reg) {
   switch (access.size) {
-    case 1:
-      return store_typed<uint8_t>(access, base, grid, reg);
-    case 2:
-      return store_typed<uint16_t>(access, base, grid, reg);
-    case 4:
-      return store_typed<uint32_t>(access, base, grid, reg);
-    default:
-      return store_typed<uint64_t>(access, base, grid, reg);
+    case 1: return store_typed<uint8_t>(access, base, grid, reg);
+    case 2: return store_typed<uint16_t>(access, base, grid, reg);
+    case 4: return store_typed<uint32_t>(access, base, grid, reg);
+    default: return store_typed<uint64_t>(access, base, grid, reg);
   }
 }
 

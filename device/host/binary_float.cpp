@@ -78,40 +78,23 @@ ElementKernel packets_of(Operands operands) {
 template <class T>
 ElementKernel float_kernel(Primitive op, Operands operands) {
   switch (op) {
-    case Primitive::add:
-      return binary_of<FloatAdd, T>(operands);
-    case Primitive::sub:
-      return binary_of<FloatSub, T>(operands);
-    case Primitive::mul:
-      return binary_of<FloatMul, T>(operands);
-    case Primitive::div:
-      return binary_of<FloatDiv, T>(operands);
-    case Primitive::floor_div:
-      return binary_of<FloatFloorDiv, T>(operands);
-    case Primitive::trunc_div:
-      return binary_of<FloatTruncDiv, T>(operands);
-    case Primitive::remainder:
-      return binary_of<FloatRemainder, T>(operands);
-    case Primitive::fmod:
-      return binary_of<FloatFmod, T>(operands);
-    case Primitive::pow:
-      return packets_of<T, [](auto x, auto y) { return math::pow(x, y); }>(operands);
-    case Primitive::atan2:
-      return packets_of<T, [](auto x, auto y) { return math::atan2(x, y); }>(operands);
-    case Primitive::hypot:
-      return packets_of<T, [](auto x, auto y) { return math::hypot(x, y); }>(operands);
-    case Primitive::maximum:
-      return binary_of<FloatMaximum, T>(operands);
-    case Primitive::minimum:
-      return binary_of<FloatMinimum, T>(operands);
-    case Primitive::fmax:
-      return binary_of<FloatFmax, T>(operands);
-    case Primitive::fmin:
-      return binary_of<FloatFmin, T>(operands);
-    case Primitive::copysign:
-      return binary_of<FloatCopysign, T>(operands);
-    default:
-      return comparison_kernel<T>(op, operands);
+    case Primitive::add: return binary_of<FloatAdd, T>(operands);
+    case Primitive::sub: return binary_of<FloatSub, T>(operands);
+    case Primitive::mul: return binary_of<FloatMul, T>(operands);
+    case Primitive::div: return binary_of<FloatDiv, T>(operands);
+    case Primitive::floor_div: return binary_of<FloatFloorDiv, T>(operands);
+    case Primitive::trunc_div: return binary_of<FloatTruncDiv, T>(operands);
+    case Primitive::remainder: return binary_of<FloatRemainder, T>(operands);
+    case Primitive::fmod: return binary_of<FloatFmod, T>(operands);
+    case Primitive::pow: return packets_of<T, [](auto x, auto y) { return math::pow(x, y); }>(operands);
+    case Primitive::atan2: return packets_of<T, [](auto x, auto y) { return math::atan2(x, y); }>(operands);
+    case Primitive::hypot: return packets_of<T, [](auto x, auto y) { return math::hypot(x, y); }>(operands);
+    case Primitive::maximum: return binary_of<FloatMaximum, T>(operands);
+    case Primitive::minimum: return binary_of<FloatMinimum, T>(operands);
+    case Primitive::fmax: return binary_of<FloatFmax, T>(operands);
+    case Primitive::fmin: return binary_of<FloatFmin, T>(operands);
+    case Primitive::copysign: return binary_of<FloatCopysign, T>(operands);
+    default: return comparison_kernel<T>(op, operands);
   }
 }
 
@@ -124,22 +107,17 @@ ElementKernel binary_float_kernel(Primitive op, DType type, Operands operands) {
 ElementKernel binary_kernel(Primitive op, DType type, Operands operands) {
   switch (type) {
     case DType::kF32:
-    case DType::kF64:
-      return binary_float_kernel(op, type, operands);
-    case DType::kBool:
-      return binary_bool_kernel(op, operands);
+    case DType::kF64: return binary_float_kernel(op, type, operands);
+    case DType::kBool: return binary_bool_kernel(op, operands);
     case DType::kI8:
     case DType::kI16:
     case DType::kI32:
-    case DType::kI64:
-      return binary_signed_kernel(op, type, operands);
+    case DType::kI64: return binary_signed_kernel(op, type, operands);
     case DType::kU8:
     case DType::kU16:
     case DType::kU32:
-    case DType::kU64:
-      return binary_unsigned_kernel(op, type, operands);
-    default:
-      return nullptr;
+    case DType::kU64: return binary_unsigned_kernel(op, type, operands);
+    default: return nullptr;
   }
 }
 

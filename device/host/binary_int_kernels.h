@@ -101,40 +101,24 @@ struct IntShiftRight {
 template <class T>
 ElementKernel int_kernel(Primitive op, Operands operands) {
   switch (op) {
-    case Primitive::add:
-      return binary_of<IntAdd, T>(operands);
-    case Primitive::sub:
-      return binary_of<IntSub, T>(operands);
-    case Primitive::mul:
-      return binary_of<IntMul, T>(operands);
-    case Primitive::floor_div:
-      return binary_of<IntFloorDiv, T>(operands);
-    case Primitive::trunc_div:
-      return binary_of<IntTruncDiv, T>(operands);
-    case Primitive::remainder:
-      return binary_of<IntRemainder, T>(operands);
-    case Primitive::fmod:
-      return binary_of<IntFmod, T>(operands);
-    case Primitive::pow:
-      return binary_of<IntPow, T>(operands);
+    case Primitive::add: return binary_of<IntAdd, T>(operands);
+    case Primitive::sub: return binary_of<IntSub, T>(operands);
+    case Primitive::mul: return binary_of<IntMul, T>(operands);
+    case Primitive::floor_div: return binary_of<IntFloorDiv, T>(operands);
+    case Primitive::trunc_div: return binary_of<IntTruncDiv, T>(operands);
+    case Primitive::remainder: return binary_of<IntRemainder, T>(operands);
+    case Primitive::fmod: return binary_of<IntFmod, T>(operands);
+    case Primitive::pow: return binary_of<IntPow, T>(operands);
     case Primitive::maximum:
-    case Primitive::fmax:
-      return binary_of<IntMaximum, T>(operands);
+    case Primitive::fmax: return binary_of<IntMaximum, T>(operands);
     case Primitive::minimum:
-    case Primitive::fmin:
-      return binary_of<IntMinimum, T>(operands);
-    case Primitive::bitwise_and:
-      return binary_of<IntAnd, T>(operands);
-    case Primitive::bitwise_or:
-      return binary_of<IntOr, T>(operands);
-    case Primitive::bitwise_xor:
-      return binary_of<IntXor, T>(operands);
-    case Primitive::shift_left:
-      return binary_of<IntShiftLeft, T>(operands);
-    case Primitive::shift_right:
-      return binary_of<IntShiftRight, T>(operands);
-    default:
-      return comparison_kernel<T>(op, operands);
+    case Primitive::fmin: return binary_of<IntMinimum, T>(operands);
+    case Primitive::bitwise_and: return binary_of<IntAnd, T>(operands);
+    case Primitive::bitwise_or: return binary_of<IntOr, T>(operands);
+    case Primitive::bitwise_xor: return binary_of<IntXor, T>(operands);
+    case Primitive::shift_left: return binary_of<IntShiftLeft, T>(operands);
+    case Primitive::shift_right: return binary_of<IntShiftRight, T>(operands);
+    default: return comparison_kernel<T>(op, operands);
   }
 }
 

@@ -72,20 +72,13 @@ AE_OP(OpGe, static_cast<uint8_t>(x >= y));
 template <class T>
 ElementKernel comparison_kernel(Primitive op, Operands operands) {
   switch (op) {
-    case Primitive::eq:
-      return binary_of<OpEq, T, uint8_t>(operands);
-    case Primitive::ne:
-      return binary_of<OpNe, T, uint8_t>(operands);
-    case Primitive::lt:
-      return binary_of<OpLt, T, uint8_t>(operands);
-    case Primitive::le:
-      return binary_of<OpLe, T, uint8_t>(operands);
-    case Primitive::gt:
-      return binary_of<OpGt, T, uint8_t>(operands);
-    case Primitive::ge:
-      return binary_of<OpGe, T, uint8_t>(operands);
-    default:
-      return nullptr;
+    case Primitive::eq: return binary_of<OpEq, T, uint8_t>(operands);
+    case Primitive::ne: return binary_of<OpNe, T, uint8_t>(operands);
+    case Primitive::lt: return binary_of<OpLt, T, uint8_t>(operands);
+    case Primitive::le: return binary_of<OpLe, T, uint8_t>(operands);
+    case Primitive::gt: return binary_of<OpGt, T, uint8_t>(operands);
+    case Primitive::ge: return binary_of<OpGe, T, uint8_t>(operands);
+    default: return nullptr;
   }
 }
 

@@ -54,34 +54,20 @@ void to_bool_loop(void* dst, const void* a, const void*, const void*, int64_t gr
 template <class From>
 ElementKernel cast_from(DType to) {
   switch (to) {
-    case DType::kBool:
-      return &to_bool_loop<From>;
-    case DType::kU8:
-      return &cast_loop<From, Plain<uint8_t>>;
-    case DType::kI8:
-      return &cast_loop<From, Plain<int8_t>>;
-    case DType::kI16:
-      return &cast_loop<From, Plain<int16_t>>;
-    case DType::kI32:
-      return &cast_loop<From, Plain<int32_t>>;
-    case DType::kI64:
-      return &cast_loop<From, Plain<int64_t>>;
-    case DType::kU16:
-      return &cast_loop<From, Plain<uint16_t>>;
-    case DType::kU32:
-      return &cast_loop<From, Plain<uint32_t>>;
-    case DType::kU64:
-      return &cast_loop<From, Plain<uint64_t>>;
-    case DType::kF16:
-      return &cast_loop<From, F16>;
-    case DType::kBF16:
-      return &cast_loop<From, BF16>;
-    case DType::kF32:
-      return &cast_loop<From, Plain<float>>;
-    case DType::kF64:
-      return &cast_loop<From, Plain<double>>;
-    default:
-      return nullptr;
+    case DType::kBool: return &to_bool_loop<From>;
+    case DType::kU8: return &cast_loop<From, Plain<uint8_t>>;
+    case DType::kI8: return &cast_loop<From, Plain<int8_t>>;
+    case DType::kI16: return &cast_loop<From, Plain<int16_t>>;
+    case DType::kI32: return &cast_loop<From, Plain<int32_t>>;
+    case DType::kI64: return &cast_loop<From, Plain<int64_t>>;
+    case DType::kU16: return &cast_loop<From, Plain<uint16_t>>;
+    case DType::kU32: return &cast_loop<From, Plain<uint32_t>>;
+    case DType::kU64: return &cast_loop<From, Plain<uint64_t>>;
+    case DType::kF16: return &cast_loop<From, F16>;
+    case DType::kBF16: return &cast_loop<From, BF16>;
+    case DType::kF32: return &cast_loop<From, Plain<float>>;
+    case DType::kF64: return &cast_loop<From, Plain<double>>;
+    default: return nullptr;
   }
 }
 
@@ -119,58 +105,37 @@ void fill_loop(void* dst, const void* a, const void*, const void*, int64_t group
 ElementKernel cast_kernel(DType from, DType to) {
   switch (from) {
     case DType::kBool:
-    case DType::kU8:
-      return cast_from<Plain<uint8_t>>(to);
-    case DType::kI8:
-      return cast_from<Plain<int8_t>>(to);
-    case DType::kI16:
-      return cast_from<Plain<int16_t>>(to);
-    case DType::kI32:
-      return cast_from<Plain<int32_t>>(to);
-    case DType::kI64:
-      return cast_from<Plain<int64_t>>(to);
-    case DType::kU16:
-      return cast_from<Plain<uint16_t>>(to);
-    case DType::kU32:
-      return cast_from<Plain<uint32_t>>(to);
-    case DType::kU64:
-      return cast_from<Plain<uint64_t>>(to);
-    case DType::kF16:
-      return cast_from<F16>(to);
-    case DType::kBF16:
-      return cast_from<BF16>(to);
-    case DType::kF32:
-      return cast_from<Plain<float>>(to);
-    case DType::kF64:
-      return cast_from<Plain<double>>(to);
-    default:
-      return nullptr;
+    case DType::kU8: return cast_from<Plain<uint8_t>>(to);
+    case DType::kI8: return cast_from<Plain<int8_t>>(to);
+    case DType::kI16: return cast_from<Plain<int16_t>>(to);
+    case DType::kI32: return cast_from<Plain<int32_t>>(to);
+    case DType::kI64: return cast_from<Plain<int64_t>>(to);
+    case DType::kU16: return cast_from<Plain<uint16_t>>(to);
+    case DType::kU32: return cast_from<Plain<uint32_t>>(to);
+    case DType::kU64: return cast_from<Plain<uint64_t>>(to);
+    case DType::kF16: return cast_from<F16>(to);
+    case DType::kBF16: return cast_from<BF16>(to);
+    case DType::kF32: return cast_from<Plain<float>>(to);
+    case DType::kF64: return cast_from<Plain<double>>(to);
+    default: return nullptr;
   }
 }
 
 ElementKernel select_kernel(int element_size, Operands operands) {
   switch (element_size) {
-    case 1:
-      return select_of<uint8_t>(operands);
-    case 2:
-      return select_of<uint16_t>(operands);
-    case 4:
-      return select_of<uint32_t>(operands);
-    default:
-      return select_of<uint64_t>(operands);
+    case 1: return select_of<uint8_t>(operands);
+    case 2: return select_of<uint16_t>(operands);
+    case 4: return select_of<uint32_t>(operands);
+    default: return select_of<uint64_t>(operands);
   }
 }
 
 ElementKernel fill_kernel(int element_size) {
   switch (element_size) {
-    case 1:
-      return &fill_loop<uint8_t>;
-    case 2:
-      return &fill_loop<uint16_t>;
-    case 4:
-      return &fill_loop<uint32_t>;
-    default:
-      return &fill_loop<uint64_t>;
+    case 1: return &fill_loop<uint8_t>;
+    case 2: return &fill_loop<uint16_t>;
+    case 4: return &fill_loop<uint32_t>;
+    default: return &fill_loop<uint64_t>;
   }
 }
 

@@ -202,16 +202,11 @@ struct Wrapping<int64_t> {
 template <class T>
 const ReduceKernels* number_kernels(Primitive op) {
   switch (op) {
-    case Primitive::reduce_sum:
-      return Reduce<Sum, typename Wrapping<T>::type>::kernels();
-    case Primitive::reduce_prod:
-      return Reduce<Product, typename Wrapping<T>::type>::kernels();
-    case Primitive::reduce_max:
-      return Reduce<Maximum, T>::kernels();
-    case Primitive::reduce_min:
-      return Reduce<Minimum, T>::kernels();
-    default:
-      return nullptr;
+    case Primitive::reduce_sum: return Reduce<Sum, typename Wrapping<T>::type>::kernels();
+    case Primitive::reduce_prod: return Reduce<Product, typename Wrapping<T>::type>::kernels();
+    case Primitive::reduce_max: return Reduce<Maximum, T>::kernels();
+    case Primitive::reduce_min: return Reduce<Minimum, T>::kernels();
+    default: return nullptr;
   }
 }
 
@@ -223,28 +218,17 @@ const ReduceKernels* reduce_kernels(Primitive op, DType type) {
       if (op == Primitive::reduce_any || op == Primitive::reduce_max || op == Primitive::reduce_sum)
         return Reduce<Any, uint8_t>::kernels();
       return Reduce<All, uint8_t>::kernels();
-    case DType::kU8:
-      return number_kernels<uint8_t>(op);
-    case DType::kI8:
-      return number_kernels<int8_t>(op);
-    case DType::kI16:
-      return number_kernels<int16_t>(op);
-    case DType::kI32:
-      return number_kernels<int32_t>(op);
-    case DType::kI64:
-      return number_kernels<int64_t>(op);
-    case DType::kU16:
-      return number_kernels<uint16_t>(op);
-    case DType::kU32:
-      return number_kernels<uint32_t>(op);
-    case DType::kU64:
-      return number_kernels<uint64_t>(op);
-    case DType::kF32:
-      return number_kernels<float>(op);
-    case DType::kF64:
-      return number_kernels<double>(op);
-    default:
-      return nullptr;
+    case DType::kU8: return number_kernels<uint8_t>(op);
+    case DType::kI8: return number_kernels<int8_t>(op);
+    case DType::kI16: return number_kernels<int16_t>(op);
+    case DType::kI32: return number_kernels<int32_t>(op);
+    case DType::kI64: return number_kernels<int64_t>(op);
+    case DType::kU16: return number_kernels<uint16_t>(op);
+    case DType::kU32: return number_kernels<uint32_t>(op);
+    case DType::kU64: return number_kernels<uint64_t>(op);
+    case DType::kF32: return number_kernels<float>(op);
+    case DType::kF64: return number_kernels<double>(op);
+    default: return nullptr;
   }
 }
 
@@ -254,26 +238,20 @@ double cost_of(Primitive op, DType type) {
     case Primitive::broadcast:
     case Primitive::load:
     case Primitive::store:
-    case Primitive::iota:
-      return 1.5 * width;
+    case Primitive::iota: return 1.5 * width;
     case Primitive::div:
     case Primitive::sqrt:
     case Primitive::reciprocal:
-    case Primitive::rsqrt:
-      return 4 * width;
+    case Primitive::rsqrt: return 4 * width;
     case Primitive::pow:
     case Primitive::fmod:
     case Primitive::remainder:
     case Primitive::floor_div:
     case Primitive::atan2:
-    case Primitive::hypot:
-      return 40 * width;
-    case Primitive::trunc_div:
-      return is_floating(type) ? 5 : 20;
-    case Primitive::random_bits:
-      return 12;
-    default:
-      return op >= Primitive::exp && op <= Primitive::sigmoid ? 12 * width : width;
+    case Primitive::hypot: return 40 * width;
+    case Primitive::trunc_div: return is_floating(type) ? 5 : 20;
+    case Primitive::random_bits: return 12;
+    default: return op >= Primitive::exp && op <= Primitive::sigmoid ? 12 * width : width;
   }
 }
 

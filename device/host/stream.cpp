@@ -200,7 +200,9 @@ bool HostStream::wait(uint64_t number, int milliseconds) {
 void HostStream::publish(uint64_t number) {
   clock_->completed.store(number, std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_seq_cst) == 0) return;
-  { std::lock_guard lock(wait_mutex_); }
+  {
+    std::lock_guard lock(wait_mutex_);
+  }
   progressed_->notify_all();
 }
 

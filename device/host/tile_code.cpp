@@ -63,20 +63,13 @@ void TileCode::translate(const TileInstr& instr, Draft& draft) {
   (instr.level == Level::full ? full_cost_ : kept_cost_) += cost_of(instr.op, instr.type);
 
   switch (instr.op) {
-    case Primitive::load:
-      out.kind = CodeInstr::load;
-      break;
-    case Primitive::iota:
-      out.kind = CodeInstr::iota;
-      break;
-    case Primitive::store:
-      out.kind = CodeInstr::store;
-      break;
+    case Primitive::load: out.kind = CodeInstr::load; break;
+    case Primitive::iota: out.kind = CodeInstr::iota; break;
+    case Primitive::store: out.kind = CodeInstr::store; break;
     case Primitive::broadcast:
       out.kind = instr.a.kind == TileSource::scalar ? CodeInstr::element : CodeInstr::broadcast;
       break;
-    default:
-      out.kind = is_reduction(instr.op) ? CodeInstr::reduce : CodeInstr::element;
+    default: out.kind = is_reduction(instr.op) ? CodeInstr::reduce : CodeInstr::element;
   }
   if (out.kind == CodeInstr::reduce) {
     out.level = Level::full;

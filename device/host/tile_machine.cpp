@@ -66,14 +66,10 @@ void broadcast_typed(Layout layout, const void* from, const Grid& grid, void* re
 
 void broadcast(Layout layout, int size, const void* from, const Grid& grid, void* reg) {
   switch (size) {
-    case 1:
-      return broadcast_typed<uint8_t>(layout, from, grid, reg);
-    case 2:
-      return broadcast_typed<uint16_t>(layout, from, grid, reg);
-    case 4:
-      return broadcast_typed<uint32_t>(layout, from, grid, reg);
-    default:
-      return broadcast_typed<uint64_t>(layout, from, grid, reg);
+    case 1: return broadcast_typed<uint8_t>(layout, from, grid, reg);
+    case 2: return broadcast_typed<uint16_t>(layout, from, grid, reg);
+    case 4: return broadcast_typed<uint32_t>(layout, from, grid, reg);
+    default: return broadcast_typed<uint64_t>(layout, from, grid, reg);
   }
 }
 
@@ -178,14 +174,9 @@ class Machine {
         store_grid(access, bases_[i], grid, cells_[instr.a]);
         break;
       }
-      case CodeInstr::iota:
-        iota_grid(plan_.accesses[i], grid, static_cast<int64_t*>(cells_[instr.dst]));
-        break;
-      case CodeInstr::broadcast:
-        broadcast(plan_.layout, instr.size, cells_[instr.a], grid, cells_[instr.dst]);
-        break;
-      default:
-        reduce(instr);
+      case CodeInstr::iota: iota_grid(plan_.accesses[i], grid, static_cast<int64_t*>(cells_[instr.dst])); break;
+      case CodeInstr::broadcast: broadcast(plan_.layout, instr.size, cells_[instr.a], grid, cells_[instr.dst]); break;
+      default: reduce(instr);
     }
   }
 

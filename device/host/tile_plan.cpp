@@ -170,15 +170,9 @@ void lay_out_scratch(TilePlan& plan) {
   const int64_t kept_padded = padded(plan.tile_kept);
   int64_t full = 0;
   switch (plan.layout) {
-    case Layout::flat:
-      full = kept_padded;
-      break;
-    case Layout::rows:
-      full = plan.tile_kept * padded(plan.block_reduced);
-      break;
-    case Layout::columns:
-      full = plan.block_reduced * kept_padded;
-      break;
+    case Layout::flat: full = kept_padded; break;
+    case Layout::rows: full = plan.tile_kept * padded(plan.block_reduced); break;
+    case Layout::columns: full = plan.block_reduced * kept_padded; break;
   }
   int64_t at = 0;
   const auto take = [&](int64_t bytes) {

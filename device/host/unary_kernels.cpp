@@ -58,57 +58,36 @@ struct IntAbs {
 template <class T>
 ElementKernel float_kernel(Primitive op, DType type) {
   switch (op) {
-    case Primitive::neg:
-      return unary_of<FloatNeg, T>();
-    case Primitive::abs:
-      return unary_of<FloatAbs, T>();
-    case Primitive::sign:
-      return unary_of<FloatSign, T>();
-    case Primitive::floor:
-      return unary_of<FloatFloor, T>();
-    case Primitive::ceil:
-      return unary_of<FloatCeil, T>();
-    case Primitive::trunc:
-      return unary_of<FloatTrunc, T>();
-    case Primitive::round:
-      return unary_of<FloatRound, T>();
-    case Primitive::sqrt:
-      return unary_of<FloatSqrt, T>();
-    case Primitive::reciprocal:
-      return unary_of<FloatReciprocal, T>();
-    case Primitive::rsqrt:
-      return unary_of<FloatRsqrt, T>();
-    case Primitive::is_nan:
-      return unary_of<FloatIsNan, T, uint8_t>();
-    case Primitive::is_inf:
-      return unary_of<FloatIsInf, T, uint8_t>();
-    case Primitive::logical_not:
-      return unary_of<LogicalNot, T, uint8_t>();
-    default:
-      return unary_math_kernel(op, type);
+    case Primitive::neg: return unary_of<FloatNeg, T>();
+    case Primitive::abs: return unary_of<FloatAbs, T>();
+    case Primitive::sign: return unary_of<FloatSign, T>();
+    case Primitive::floor: return unary_of<FloatFloor, T>();
+    case Primitive::ceil: return unary_of<FloatCeil, T>();
+    case Primitive::trunc: return unary_of<FloatTrunc, T>();
+    case Primitive::round: return unary_of<FloatRound, T>();
+    case Primitive::sqrt: return unary_of<FloatSqrt, T>();
+    case Primitive::reciprocal: return unary_of<FloatReciprocal, T>();
+    case Primitive::rsqrt: return unary_of<FloatRsqrt, T>();
+    case Primitive::is_nan: return unary_of<FloatIsNan, T, uint8_t>();
+    case Primitive::is_inf: return unary_of<FloatIsInf, T, uint8_t>();
+    case Primitive::logical_not: return unary_of<LogicalNot, T, uint8_t>();
+    default: return unary_math_kernel(op, type);
   }
 }
 
 template <class T>
 ElementKernel int_kernel(Primitive op) {
   switch (op) {
-    case Primitive::neg:
-      return unary_of<IntNeg, T>();
-    case Primitive::abs:
-      return unary_of<IntAbs, T>();
-    case Primitive::sign:
-      return unary_of<IntSign, T>();
+    case Primitive::neg: return unary_of<IntNeg, T>();
+    case Primitive::abs: return unary_of<IntAbs, T>();
+    case Primitive::sign: return unary_of<IntSign, T>();
     case Primitive::floor:
     case Primitive::ceil:
     case Primitive::trunc:
-    case Primitive::round:
-      return unary_of<Same, T>();
-    case Primitive::logical_not:
-      return unary_of<LogicalNot, T, uint8_t>();
-    case Primitive::bitwise_not:
-      return unary_of<IntNot, T>();
-    default:
-      return nullptr;
+    case Primitive::round: return unary_of<Same, T>();
+    case Primitive::logical_not: return unary_of<LogicalNot, T, uint8_t>();
+    case Primitive::bitwise_not: return unary_of<IntNot, T>();
+    default: return nullptr;
   }
 }
 
@@ -116,34 +95,22 @@ ElementKernel int_kernel(Primitive op) {
 
 ElementKernel unary_kernel(Primitive op, DType type) {
   switch (type) {
-    case DType::kF32:
-      return float_kernel<float>(op, type);
-    case DType::kF64:
-      return float_kernel<double>(op, type);
+    case DType::kF32: return float_kernel<float>(op, type);
+    case DType::kF64: return float_kernel<double>(op, type);
     case DType::kBool:
       if (op == Primitive::abs || op == Primitive::sign) return unary_of<Same, uint8_t>();
       return op == Primitive::logical_not || op == Primitive::bitwise_not ? unary_of<LogicalNot, uint8_t>() : nullptr;
-    case DType::kI8:
-      return int_kernel<int8_t>(op);
-    case DType::kI16:
-      return int_kernel<int16_t>(op);
-    case DType::kI32:
-      return int_kernel<int32_t>(op);
-    case DType::kI64:
-      return int_kernel<int64_t>(op);
-    case DType::kU8:
-      return int_kernel<uint8_t>(op);
-    case DType::kU16:
-      return int_kernel<uint16_t>(op);
-    case DType::kU32:
-      return int_kernel<uint32_t>(op);
-    case DType::kU64:
-      return int_kernel<uint64_t>(op);
+    case DType::kI8: return int_kernel<int8_t>(op);
+    case DType::kI16: return int_kernel<int16_t>(op);
+    case DType::kI32: return int_kernel<int32_t>(op);
+    case DType::kI64: return int_kernel<int64_t>(op);
+    case DType::kU8: return int_kernel<uint8_t>(op);
+    case DType::kU16: return int_kernel<uint16_t>(op);
+    case DType::kU32: return int_kernel<uint32_t>(op);
+    case DType::kU64: return int_kernel<uint64_t>(op);
     case DType::kF16:
-    case DType::kBF16:
-      return op == Primitive::logical_not ? unary_of<HalfNot, uint16_t, uint8_t>() : nullptr;
-    default:
-      return nullptr;
+    case DType::kBF16: return op == Primitive::logical_not ? unary_of<HalfNot, uint16_t, uint8_t>() : nullptr;
+    default: return nullptr;
   }
 }
 

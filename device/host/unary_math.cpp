@@ -17,9 +17,8 @@ void math_kernel(void* dst, const void* a, const void*, const void*, int64_t gro
 template <class T>
 ElementKernel kernel_of(Primitive op) {
   switch (op) {
-#define AE_CASE(name)   \
-  case Primitive::name: \
-    return &math_kernel<T, [](auto x) { return math::name(x); }>;
+#define AE_CASE(name) \
+  case Primitive::name: return &math_kernel<T, [](auto x) { return math::name(x); }>;
     AE_CASE(exp)
     AE_CASE(exp2)
     AE_CASE(expm1)
@@ -40,8 +39,7 @@ ElementKernel kernel_of(Primitive op) {
     AE_CASE(erfc)
     AE_CASE(sigmoid)
 #undef AE_CASE
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

@@ -43,7 +43,8 @@ AE_INLINE V erf_small(V x) {
 }
 
 template <class V>
-requires(sizeof(scalar_of<V>) == 4) AE_INLINE V erf(V x) {
+  requires(sizeof(scalar_of<V>) == 4)
+AE_INLINE V erf(V x) {
   using T = scalar_of<V>;
   using C = ErfConstants<T>;
   const V magnitude = abs(x);
@@ -86,7 +87,8 @@ AE_INLINE D erfc_large(D x) {
 }
 
 template <class V>
-requires(sizeof(scalar_of<V>) == 8) AE_INLINE V erf(V x) {
+  requires(sizeof(scalar_of<V>) == 8)
+AE_INLINE V erf(V x) {
   const V magnitude = abs(x);
   const V large = V(1.0) - erfc_large(max_or_second(V(0.5), magnitude));
   return xor_sign(select(magnitude < V(1.0), erf_small(magnitude), large), x);

@@ -112,8 +112,8 @@ AE_INLINE Vec<T, N> sqrt(Vec<T, N> x) {
 #undef AE_256
 
 template <class V>
-inline constexpr auto kSignBit = static_cast<int_like<scalar_of<V>>>(int_like<scalar_of<V>>(1)
-                                                                     << (sizeof(scalar_of<V>) * 8 - 1));
+inline constexpr auto kSignBit =
+    static_cast<int_like<scalar_of<V>>>(int_like<scalar_of<V>>(1) << (sizeof(scalar_of<V>) * 8 - 1));
 
 /// |x|, also of a NaN. For floats: the sign bit cleared; for integers: -x where x < 0 (wraps at the lowest value).
 template <class V>

@@ -272,8 +272,7 @@ AE_INLINE Vec<T, N / 2> low_half(Vec<T, N> x) {
   } else {
     return [&]<int... I>(std::integer_sequence<int, I...>) {
       return Vec<T, N / 2>(__builtin_shufflevector(x.v, x.v, I...), 0);
-    }
-    (std::make_integer_sequence<int, N / 2>{});
+    }(std::make_integer_sequence<int, N / 2>{});
   }
 }
 template <class T, int N>
@@ -283,8 +282,7 @@ AE_INLINE Vec<T, N / 2> high_half(Vec<T, N> x) {
   } else {
     return [&]<int... I>(std::integer_sequence<int, I...>) {
       return Vec<T, N / 2>(__builtin_shufflevector(x.v, x.v, (I + N / 2)...), 0);
-    }
-    (std::make_integer_sequence<int, N / 2>{});
+    }(std::make_integer_sequence<int, N / 2>{});
   }
 }
 template <class T, int H>
@@ -294,8 +292,7 @@ AE_INLINE Vec<T, 2 * H> join(Vec<T, H> a, Vec<T, H> b) {
   } else {
     return [&]<int... I>(std::integer_sequence<int, I...>) {
       return Vec<T, 2 * H>(__builtin_shufflevector(a.v, b.v, I...), 0);
-    }
-    (std::make_integer_sequence<int, 2 * H>{});
+    }(std::make_integer_sequence<int, 2 * H>{});
   }
 }
 

@@ -40,20 +40,11 @@ Tensor plain_view(const Tensor& tensor) {
     offset *= 2;
   } else if (!is_recordable(type)) {
     switch (c10::elementSize(type)) {
-      case 1:
-        plain = at::kByte;
-        break;
-      case 2:
-        plain = at::kShort;
-        break;
-      case 4:
-        plain = at::kInt;
-        break;
-      case 8:
-        plain = at::kLong;
-        break;
-      default:
-        TORCH_CHECK_NOT_IMPLEMENTED(false, "[neuron] copy_: tensors of ", type, " cannot be copied");
+      case 1: plain = at::kByte; break;
+      case 2: plain = at::kShort; break;
+      case 4: plain = at::kInt; break;
+      case 8: plain = at::kLong; break;
+      default: TORCH_CHECK_NOT_IMPLEMENTED(false, "[neuron] copy_: tensors of ", type, " cannot be copied");
     }
   }
   return make_tensor(tensor.storage(), sizes, strides, offset, plain);

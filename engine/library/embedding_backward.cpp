@@ -70,14 +70,10 @@ std::shared_ptr<const device::LibraryCall> make_embedding_backward(const fusion:
   return make_call(std::move(pieces), [options](std::span<at::Tensor> t, Scalars) {
     const at::Tensor indices = t[1].reshape({-1}).to(at::kLong);
     switch (t[0].scalar_type()) {
-      case at::kFloat:
-        return add_rows<float>(t[0], indices, t[2], options);
-      case at::kDouble:
-        return add_rows<double>(t[0], indices, t[2], options);
-      case at::kBFloat16:
-        return add_rows<c10::BFloat16>(t[0], indices, t[2], options);
-      default:
-        return add_rows<c10::Half>(t[0], indices, t[2], options);
+      case at::kFloat: return add_rows<float>(t[0], indices, t[2], options);
+      case at::kDouble: return add_rows<double>(t[0], indices, t[2], options);
+      case at::kBFloat16: return add_rows<c10::BFloat16>(t[0], indices, t[2], options);
+      default: return add_rows<c10::Half>(t[0], indices, t[2], options);
     }
   });
 }

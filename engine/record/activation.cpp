@@ -13,7 +13,8 @@ bool threshold(Call& call, const at::Tensor& self, const at::Scalar& threshold, 
 }
 
 bool threshold_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold) {
-  return call.record(Opcode::threshold_backward, kFloatOnly, {grad, self, Arg::parameter(threshold)});
+  // PyTorch has the operands in this order, which decides over the result's strides.
+  return call.record(Opcode::threshold_backward, kFloatOnly, {self, grad, Arg::parameter(threshold)});
 }
 
 bool leaky_relu(Call& call, const at::Tensor& self, const at::Scalar& slope) {
@@ -23,7 +24,6 @@ bool leaky_relu(Call& call, const at::Tensor& self, const at::Scalar& slope) {
 bool leaky_relu_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope,
                          bool self_is_result) {
   if (slope.isComplex() || (self_is_result && slope.toDouble() < 0)) return false;
-  // PyTorch has the operands in this order, which decides over the result's strides.
   return call.record(Opcode::leaky_relu_backward, kFloatOnly, {self, grad, Arg::parameter(slope)});
 }
 
@@ -106,6 +106,7 @@ bool mse_loss_backward(Call& call, const at::Tensor& grad, const at::Tensor& sel
     return false;
   }
   const at::Scalar scale(reduction == at::Reduction::Mean ? 2.0 / static_cast<double>(self.numel()) : 2.0);
+  call.make_contiguous();
   return call.record(Opcode::scaled_difference, kFloatOnly, {grad, self, target, Arg::parameter(scale)});
 }
 

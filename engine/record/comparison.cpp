@@ -10,8 +10,8 @@ bool compare_scalar(Call& call, const at::Tensor& self, const at::Scalar& other)
   return fits(other, self.scalar_type()) && call.record(opcode, kCompare, {self, Arg::number(other)});
 }
 
-#define AE_COMPARISON(name)                                                         \
-  AE_FORMS(m, #name, ".Tensor", ".Tensor_out", (binary<Opcode::name, kCompare>));   \
+#define AE_COMPARISON(name)                                                       \
+  AE_FORMS(m, #name, ".Tensor", ".Tensor_out", (binary<Opcode::name, kCompare>)); \
   AE_FORMS(m, #name, ".Scalar", ".Scalar_out", compare_scalar<Opcode::name>)
 #define AE_LOGICAL(name) AE_FORMS(m, #name, "", ".out", (binary<Opcode::name, kCompare>))
 

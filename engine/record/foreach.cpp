@@ -10,10 +10,10 @@
 namespace ae::engine {
 namespace {
 
-using at::native::check_foreach_api_restrictions;
 using at::Scalar;
 using at::Tensor;
 using at::TensorList;
+using at::native::check_foreach_api_restrictions;
 using Scalars = at::ArrayRef<Scalar>;
 using Tensors = std::vector<Tensor>;
 
@@ -182,6 +182,10 @@ Tensors foreach_norm(TensorList self, const Scalar& ord, std::optional<at::Scala
 
 Tensors foreach_max(TensorList self) {
   check_foreach_api_restrictions(self);
+  for (const Tensor& tensor : self) {
+    TORCH_CHECK(tensor.numel() != 0, "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is "
+                                     "undefined.");
+  }
   return collect(self.size(), [&](size_t i) { return Kernel<"max", &max_of_all>::functional(self[i]); });
 }
 
@@ -190,8 +194,8 @@ void foreach_zero(TensorList self) {
   for (const Tensor& tensor : self) zero(writable(tensor));
 }
 
-#define AE_FOREACH_UNARY(name, rule)                                                                      \
-  m.impl("_foreach_" #name, &ForeachUnary<#name, #name "_", &unary<Opcode::name, rule>>::functional);     \
+#define AE_FOREACH_UNARY(name, rule)                                                                  \
+  m.impl("_foreach_" #name, &ForeachUnary<#name, #name "_", &unary<Opcode::name, rule>>::functional); \
   m.impl("_foreach_" #name "_", &ForeachUnary<#name, #name "_", &unary<Opcode::name, rule>>::in_place)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -226,20 +230,20 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_FOREACH_UNARY(sigmoid, kToFloat);
 }
 
-#define AE_FOREACH_SCALAR(name, ...)                                          \
-  m.impl("_foreach_" name ".Scalar", &__VA_ARGS__::functional);               \
-  m.impl("_foreach_" name "_.Scalar", &__VA_ARGS__::in_place);                \
-  m.impl("_foreach_" name ".ScalarList", &__VA_ARGS__::list_functional);      \
+#define AE_FOREACH_SCALAR(name, ...)                                     \
+  m.impl("_foreach_" name ".Scalar", &__VA_ARGS__::functional);          \
+  m.impl("_foreach_" name "_.Scalar", &__VA_ARGS__::in_place);           \
+  m.impl("_foreach_" name ".ScalarList", &__VA_ARGS__::list_functional); \
   m.impl("_foreach_" name "_.ScalarList", &__VA_ARGS__::list_in_place)
-#define AE_FOREACH_LIST(name, ...)                                            \
-  m.impl("_foreach_" name ".List", &__VA_ARGS__::functional);                 \
+#define AE_FOREACH_LIST(name, ...)                            \
+  m.impl("_foreach_" name ".List", &__VA_ARGS__::functional); \
   m.impl("_foreach_" name "_.List", &__VA_ARGS__::in_place)
-#define AE_FOREACH_TENSOR(name, ...)                                          \
-  m.impl("_foreach_" name ".Tensor", &__VA_ARGS__::one_functional);           \
+#define AE_FOREACH_TENSOR(name, ...)                                \
+  m.impl("_foreach_" name ".Tensor", &__VA_ARGS__::one_functional); \
   m.impl("_foreach_" name "_.Tensor", &__VA_ARGS__::one_in_place)
-#define AE_FOREACH_TERNARY(name, ...)                                         \
-  AE_FOREACH_SCALAR(name, __VA_ARGS__);                                       \
-  m.impl("_foreach_" name ".Tensor", &__VA_ARGS__::packed_functional);        \
+#define AE_FOREACH_TERNARY(name, ...)                                  \
+  AE_FOREACH_SCALAR(name, __VA_ARGS__);                                \
+  m.impl("_foreach_" name ".Tensor", &__VA_ARGS__::packed_functional); \
   m.impl("_foreach_" name "_.Tensor", &__VA_ARGS__::packed_in_place)
 
 using AddList = ForeachList<"add.Tensor", "add_.Tensor", &add, Scalar>;

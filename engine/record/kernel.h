@@ -49,12 +49,14 @@ template <OperatorName name, auto describe, class... Args>
 struct Kernel<name, describe, bool (*)(Call&, Args...)> {
   static at::Tensor functional(Args... args) {
     Call call;
-    if (describe(call, args...)) [[likely]] return std::move(call.result);
+    if (describe(call, args...)) [[likely]]
+      return std::move(call.result);
     return Fallback<at::Tensor(Args...)>::call(name.text, args...);
   }
   static at::Tensor& out(Args... args, at::Tensor& target) {
     Call call = Call::out(target);
-    if (describe(call, args...)) [[likely]] return target;
+    if (describe(call, args...)) [[likely]]
+      return target;
     return Fallback<at::Tensor&(Args..., at::Tensor&)>::call(name.text, args..., target);
   }
 };
@@ -66,7 +68,8 @@ template <OperatorName name, auto describe, class... Args>
 struct InPlaceKernel<name, describe, bool (*)(Call&, const at::Tensor&, Args...)> {
   static at::Tensor& in_place(at::Tensor& self, Args... args) {
     Call call = Call::in_place(self);
-    if (describe(call, self, args...)) [[likely]] return self;
+    if (describe(call, self, args...)) [[likely]]
+      return self;
     return Fallback<at::Tensor&(at::Tensor&, Args...)>::call(name.text, self, args...);
   }
 };

@@ -18,9 +18,7 @@ bool is_bool(const at::Tensor& self, const at::Tensor& other) {
 }
 
 /// An alpha that PyTorch accepts for these operands, of which one is bool or integral.
-bool is_alpha(const at::Scalar& alpha, bool whole) {
-  return !alpha.isBoolean() && (!whole || alpha.isIntegral(false));
-}
+bool is_alpha(const at::Scalar& alpha, bool whole) { return !alpha.isBoolean() && (!whole || alpha.isIntegral(false)); }
 
 bool is_one(const at::Scalar& alpha) {
   return alpha.isIntegral(false) ? alpha.toLong() == 1 : alpha.isFloatingPoint() && alpha.toDouble() == 1;
@@ -82,7 +80,8 @@ bool shift(Call& call, const at::Tensor& self, const at::Tensor& other) {
 
 bool add(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   if (is_one(alpha)) [[likely]] {
-    if (call.record(Opcode::add, kArithmetic, {self, other})) [[likely]] return true;
+    if (call.record(Opcode::add, kArithmetic, {self, other})) [[likely]]
+      return true;
     return is_bool(self, other) && call.record(Opcode::bitwise_or, kWhole, {self, other});
   }
   if (!is_alpha(alpha, is_whole(self, other))) return false;
@@ -91,13 +90,15 @@ bool add(Call& call, const at::Tensor& self, const at::Tensor& other, const at::
 
 bool sub(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   if (self.scalar_type() == at::kBool || other.scalar_type() == at::kBool) return false;
-  if (is_one(alpha)) [[likely]] return call.record(Opcode::sub, kArithmetic, {self, other});
+  if (is_one(alpha)) [[likely]]
+    return call.record(Opcode::sub, kArithmetic, {self, other});
   if (!is_alpha(alpha, is_whole(self, other))) return false;
   return call.record(Opcode::sub_scaled, kArithmetic, {self, other, Arg::parameter(alpha)});
 }
 
 bool mul(Call& call, const at::Tensor& self, const at::Tensor& other) {
-  if (call.record(Opcode::mul, kArithmetic, {self, other})) [[likely]] return true;
+  if (call.record(Opcode::mul, kArithmetic, {self, other})) [[likely]]
+    return true;
   return is_bool(self, other) && call.record(Opcode::bitwise_and, kWhole, {self, other});
 }
 

@@ -39,7 +39,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to, OptionalGenerator 
                                                          : std::numeric_limits<float>::max();
   if (!is_random_target(self, kFloats) || !(from <= to) || !(to - from <= limit)) {
     return Fallback<at::Tensor&(at::Tensor&, double, double, OptionalGenerator)>::call("uniform_", self, from, to,
-                                                                                      generator);
+                                                                                       generator);
   }
   record_random(self, Opcode::uniform, {real(from), real(to)}, generator);
   return self;
@@ -48,7 +48,7 @@ at::Tensor& uniform(at::Tensor& self, double from, double to, OptionalGenerator 
 at::Tensor& normal(at::Tensor& self, double mean, double std, OptionalGenerator generator) {
   if (!is_random_target(self, kFloats) || !(std >= 0)) {
     return Fallback<at::Tensor&(at::Tensor&, double, double, OptionalGenerator)>::call("normal_", self, mean, std,
-                                                                                      generator);
+                                                                                       generator);
   }
   record_random(self, Opcode::normal, {real(mean), real(std)}, generator);
   return self;
@@ -81,8 +81,8 @@ int64_t last_integer(at::ScalarType type) {
 /// Integers low … low + range - 1.
 void record_integers(const at::Tensor& self, int64_t low, uint64_t range, const OptionalGenerator& generator) {
   const bool wide = range > std::numeric_limits<uint32_t>::max();
-  record_random(self, Opcode::random_int, {Input(at::Scalar(low), at::kLong),
-                                           Input(at::Scalar(static_cast<int64_t>(range)), at::kLong)},
+  record_random(self, Opcode::random_int,
+                {Input(at::Scalar(low), at::kLong), Input(at::Scalar(static_cast<int64_t>(range)), at::kLong)},
                 generator, {wide ? 1 : 0});
 }
 

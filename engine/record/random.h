@@ -8,8 +8,7 @@ namespace ae::engine {
 
 /// The seed and offset inputs of one random node.
 struct Draws {
-  explicit Draws(const std::optional<at::Generator>& generator)
-      : Draws(generator_or_default(generator).take(1)) {}
+  explicit Draws(const std::optional<at::Generator>& generator) : Draws(generator_or_default(generator).take(1)) {}
   Input seed, offset;
 
  private:

@@ -25,6 +25,15 @@ std::vector<LibraryEntry>& library_table() {
   return table;
 }
 
+void commit(Recorder::Node& node) {
+  try {
+    node.commit();
+  } catch (...) {  // a flush that found no memory
+    rethrow_for_torch();
+  }
+  after_record();
+}
+
 /// An access as a node sees it; scalars have no buffer.
 struct Operand {
   Buffer* buffer = nullptr;
@@ -107,8 +116,8 @@ bool clashes(const Operand& input, const Operand& output, c10::IntArrayRef sizes
          output.offset * out < (input.offset + input_reach) * in;
 }
 
-void write_node(Opcode opcode, DType common, c10::IntArrayRef sizes, uint32_t reduced,
-                c10::ArrayRef<Operand> inputs, c10::ArrayRef<Operand> outputs, c10::ArrayRef<int64_t> attributes) {
+void write_node(Opcode opcode, DType common, c10::IntArrayRef sizes, uint32_t reduced, c10::ArrayRef<Operand> inputs,
+                c10::ArrayRef<Operand> outputs, c10::ArrayRef<int64_t> attributes) {
   Recorder::Node node(recorder(), opcode, common, static_cast<int>(sizes.size()), sizes.data(), reduced);
   fusion::NodeWriter& writer = node.writer();
   for (int64_t attribute : attributes) writer.attribute(attribute);
@@ -122,11 +131,11 @@ void write_node(Opcode opcode, DType common, c10::IntArrayRef sizes, uint32_t re
     node.makes(*output.buffer);
     writer.output(output.buffer, output.dtype, output.offset, output.strides.data());
   }
-  node.commit();
-  after_record();
+  commit(node);
 }
 
-/// Drops the dimensions of size 1 and merges neighbours wherever all accesses allow it, for shapes of very many dimensions.
+/// Drops the dimensions of size 1 and merges neighbours wherever all accesses allow it, for shapes of very many
+/// dimensions.
 void merge_dimensions(Geometry& sizes, uint32_t& reduced, std::span<Operand> operands) {
   Geometry merged;
   uint32_t flags = 0;
@@ -186,7 +195,8 @@ bool is_flat(Opcode opcode, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tenso
   for (const Input& input : inputs) {
     const at::Tensor* tensor = input.tensor();
     if (!tensor) continue;
-    if (tensor->device().type() != kDeviceType || tensor->sizes() != first.sizes() || !tensor->is_contiguous()) return false;
+    if (tensor->device().type() != kDeviceType || tensor->sizes() != first.sizes() || !tensor->is_contiguous())
+      return false;
     for (const at::Tensor& output : outputs)  // same buffer, other place: the general path looks closer
       if (tensor->unsafeGetTensorImpl() != output.unsafeGetTensorImpl() &&
           tensor->storage().unsafeGetStorageImpl() == output.storage().unsafeGetStorageImpl())
@@ -204,7 +214,8 @@ struct Place {
 
 inline void set_place(Place& place, const at::Tensor& tensor) {
   auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-  if (!storage->has_materializer()) [[unlikely]] detail::arm(storage);
+  if (!storage->has_materializer()) [[unlikely]]
+    detail::arm(storage);
   place.buffer = buffer_of(storage);
   place.offset = offset_of(tensor);
   place.dtype = to_dtype(tensor.scalar_type());
@@ -220,13 +231,20 @@ DType throw_unsupported(c10::ScalarType type) {
 
 bool is_recordable(c10::ScalarType type) {
   switch (type) {
-    case c10::ScalarType::Bool: case c10::ScalarType::Byte: case c10::ScalarType::Char: case c10::ScalarType::Short:
-    case c10::ScalarType::Int: case c10::ScalarType::Long: case c10::ScalarType::UInt16: case c10::ScalarType::UInt32:
-    case c10::ScalarType::UInt64: case c10::ScalarType::Half: case c10::ScalarType::BFloat16:
-    case c10::ScalarType::Float: case c10::ScalarType::Double:
-      return true;
-    default:
-      return false;
+    case c10::ScalarType::Bool:
+    case c10::ScalarType::Byte:
+    case c10::ScalarType::Char:
+    case c10::ScalarType::Short:
+    case c10::ScalarType::Int:
+    case c10::ScalarType::Long:
+    case c10::ScalarType::UInt16:
+    case c10::ScalarType::UInt32:
+    case c10::ScalarType::UInt64:
+    case c10::ScalarType::Half:
+    case c10::ScalarType::BFloat16:
+    case c10::ScalarType::Float:
+    case c10::ScalarType::Double: return true;
+    default: return false;
   }
 }
 
@@ -269,8 +287,7 @@ void record_flat(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inp
     node.makes(*place->buffer);
     writer.output(place->buffer, place->dtype, place->offset, &one);
   }
-  node.commit();
-  after_record();
+  commit(node);
 }
 
 void record_pointwise(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
@@ -283,10 +300,10 @@ void record_pointwise(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input
 }
 
 void record_reduce(Opcode opcode, c10::ScalarType common, c10::IntArrayRef sizes, uint32_t reduced,
-                   c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs,
-                   c10::ArrayRef<int64_t> attributes) {
+                   c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes) {
   c10::SmallVector<Operand, 4> results;
-  for (const at::Tensor& output : outputs) results.push_back(operand_of(output, result_strides(output, sizes, reduced)));
+  for (const at::Tensor& output : outputs)
+    results.push_back(operand_of(output, result_strides(output, sizes, reduced)));
   record_operands(opcode, common, sizes, reduced, inputs, std::move(results), attributes);
 }
 
@@ -318,16 +335,15 @@ void record_library(int id, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::
   for (double scalar : scalars) writer.library_scalar(fusion::scalar_word(scalar));
   size_t next = 0;
   for (const at::Tensor& input : inputs)
-    writer.input(buffers[next++], to_dtype(input.scalar_type()), static_cast<int>(input.dim()),
-                 offset_of(input), input.sizes().data(), input.strides().data());
+    writer.input(buffers[next++], to_dtype(input.scalar_type()), static_cast<int>(input.dim()), offset_of(input),
+                 input.sizes().data(), input.strides().data());
   for (const at::Tensor& output : outputs) {
     Buffer* buffer = buffers[next++];
     node.makes(*buffer);
     writer.output(buffer, to_dtype(output.scalar_type()), static_cast<int>(output.dim()), offset_of(output),
                   output.sizes().data(), output.strides().data());
   }
-  node.commit();
-  after_record();
+  commit(node);
 }
 
 }  // namespace ae::engine

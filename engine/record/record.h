@@ -39,7 +39,8 @@ inline constexpr auto kDTypes = [] {
 /// Our dtype for a PyTorch scalar type. Throws TypeError for types that kernels do not have.
 inline DType to_dtype(c10::ScalarType type) {
   const uint8_t dtype = detail::kDTypes[static_cast<size_t>(type)];
-  if (dtype == detail::kNoDType) [[unlikely]] detail::throw_unsupported(type);
+  if (dtype == detail::kNoDType) [[unlikely]]
+    detail::throw_unsupported(type);
   return static_cast<DType>(dtype);
 }
 /// True for the types that fused kernels compute with (not complex, quantised, float8…).

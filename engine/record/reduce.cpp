@@ -15,7 +15,7 @@ constexpr int64_t kMaxRank = 32;  // bits of a node's mask of reduced dimensions
 struct Reduction {
   at::DimVector sizes;  // at least one dimension
   uint32_t mask = 0;
-  int64_t count = 1;    // elements that each result is made of
+  int64_t count = 1;  // elements that each result is made of
   at::DimVector result;
 };
 

@@ -271,8 +271,8 @@ at::Scalar read_cpu_scalar(const at::Tensor& tensor) {
 Input number_input(const at::Scalar& scalar, at::ScalarType common) {
   if (common == at::kDouble) return {scalar.toDouble(), at::kDouble};
   if (contains(kFloats, common)) return {static_cast<double>(static_cast<float>(scalar.toDouble())), at::kFloat};
-  if (common == at::kBool) return {at::Scalar(scalar.isFloatingPoint() ? scalar.toDouble() != 0 : scalar.toLong() != 0),
-                                   at::kBool};
+  if (common == at::kBool)
+    return {at::Scalar(scalar.isFloatingPoint() ? scalar.toDouble() != 0 : scalar.toLong() != 0), at::kBool};
   const int64_t value = scalar.isFloatingPoint() ? static_cast<int64_t>(scalar.toDouble()) : scalar.toLong();
   switch (common) {
     case at::kByte: return {at::Scalar(static_cast<int64_t>(static_cast<uint8_t>(value))), common};
@@ -346,7 +346,9 @@ bool Call::record_general(Opcode opcode, Rule rule, std::initializer_list<Arg> a
     if (!is_recordable(given) || (rule.result != Rule::kTruth && !c10::canCast(common, given))) return false;
     if (in_place_ && !target_->sizes().equals(shape)) return false;
     check_overlap(*target_, args);
-    if (!target_->sizes().equals(shape)) resize_out(*target_, shape, result_strides(shape, args, common));
+    if (!target_->sizes().equals(shape)) {
+      resize_out(*target_, shape, contiguous_ ? at::DimVector() : result_strides(shape, args, common));
+    }
   } else {
     result = contiguous_ ? make_tensor(shape, type) : make_tensor(shape, result_strides(shape, args, common), type);
   }

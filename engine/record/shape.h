@@ -18,10 +18,10 @@ using fusion::Opcode;
 
 // Sets of dtypes, one bit each.
 constexpr uint64_t type_bit(at::ScalarType type) { return uint64_t{1} << static_cast<int>(type); }
-inline constexpr uint64_t kFloats = type_bit(at::kFloat) | type_bit(at::kDouble) | type_bit(at::kHalf) |
-                                    type_bit(at::kBFloat16);
-inline constexpr uint64_t kInts = type_bit(at::kByte) | type_bit(at::kChar) | type_bit(at::kShort) |
-                                  type_bit(at::kInt) | type_bit(at::kLong);
+inline constexpr uint64_t kFloats =
+    type_bit(at::kFloat) | type_bit(at::kDouble) | type_bit(at::kHalf) | type_bit(at::kBFloat16);
+inline constexpr uint64_t kInts =
+    type_bit(at::kByte) | type_bit(at::kChar) | type_bit(at::kShort) | type_bit(at::kInt) | type_bit(at::kLong);
 inline constexpr uint64_t kBools = type_bit(at::kBool);
 constexpr bool contains(uint64_t types, at::ScalarType type) { return types >> static_cast<int>(type) & 1; }
 

@@ -80,8 +80,8 @@ bool nan_to_num(Call& call, const at::Tensor& self, std::optional<double> nan, s
   }
   const at::Scalar for_nan(nan.value_or(0));
   const at::Scalar for_posinf(posinf.value_or(largest)), for_neginf(neginf.value_or(-largest));
-  return call.record(Opcode::nan_to_num, kFloatOnly, {self, Arg::parameter(for_nan), Arg::parameter(for_posinf),
-                                                      Arg::parameter(for_neginf)});
+  return call.record(Opcode::nan_to_num, kFloatOnly,
+                     {self, Arg::parameter(for_nan), Arg::parameter(for_posinf), Arg::parameter(for_neginf)});
 }
 
 template <Opcode opcode>

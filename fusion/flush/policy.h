@@ -10,17 +10,17 @@ namespace ae::fusion {
 
 /// Knobs; the environment and tests set them.
 struct PolicySettings {
-  bool adaptive = false;              // false: every operator is its own launch
-  int64_t window = 4096;              // operators in a trace at most
+  bool adaptive = false;                    // false: every operator is its own launch
+  int64_t window = 4096;                    // operators in a trace at most
   int64_t bytes_budget = int64_t{1} << 30;  // bytes of new values that a trace may hold
-  int64_t period = 0;                 // tests: flush after every k-th operator; 0: never
+  int64_t period = 0;                       // tests: flush after every k-th operator; 0: never
 };
 
 /// What the policy looks at.
 struct PolicyState {
-  int64_t operators = 0;     // in the trace, the one just recorded included
-  int64_t bytes_held = 0;    // bytes of values that the trace has made and somebody may still see
-  bool at_known_end = false; // the trace is equal to a known plan as far as that goes: a good place to cut
+  int64_t operators = 0;      // in the trace, the one just recorded included
+  int64_t bytes_held = 0;     // bytes of values that the trace has made and somebody may still see
+  bool at_known_end = false;  // the trace is equal to a known plan as far as that goes: a good place to cut
 };
 
 /// Decides after an operator was recorded. Cuts depend on the program alone, never on timing.

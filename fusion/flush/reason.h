@@ -5,6 +5,7 @@
 
 namespace ae::fusion {
 
+// clang-format off: one entry of the list after the other, as they belong together
 #define AE_FLUSH_REASONS(X)                                   \
   X(value_read, "a value was read")                           \
   X(host_copy, "copy between host and device")                \
@@ -21,6 +22,7 @@ namespace ae::fusion {
   X(forced_period, "tests: a flush after every k-th operator") \
   X(error, "an error")                                        \
   X(shutdown, "the end of the process")
+// clang-format on
 
 enum class FlushReason : uint8_t {
 #define AE_X(name, text) name,

@@ -35,8 +35,12 @@ void put_first(std::vector<std::weak_ptr<T>>& list, const std::shared_ptr<T>& it
 }  // namespace
 
 Recorder::Recorder(device::Device& device, const PolicySettings& settings, Hooks hooks)
-    : device_(device), stream_(device.default_stream()), hooks_(std::move(hooks)), settings_(settings),
-      epoch_(trace_.epoch()), kernels_(device) {}
+    : device_(device),
+      stream_(device.default_stream()),
+      hooks_(std::move(hooks)),
+      settings_(settings),
+      epoch_(trace_.epoch()),
+      kernels_(device) {}
 
 Recorder::~Recorder() {
   while (!stream_.wait(stream_.submitted(), 50)) {  // what is queued calls back
@@ -44,7 +48,8 @@ Recorder::~Recorder() {
 }
 
 int64_t Recorder::now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // ------------------------------------------------------------------------------------------------------- Recording
@@ -59,7 +64,8 @@ void Recorder::commit(Lock& lock, NodeWriter& writer, int64_t start_ns) {
   const PolicyState state{static_cast<int64_t>(trace_.size()), bytes_held_.load(std::memory_order_relaxed),
                           followed_ && followed_->words.size() == trace_.words.size()};
   const std::optional<FlushReason> reason = decide(settings_, state);
-  if (start_ns != 0) [[unlikely]] statistics_.ns_recording += Node::kSampled * (now_ns() - start_ns);
+  if (start_ns != 0) [[unlikely]]
+    statistics_.ns_recording += Node::kSampled * (now_ns() - start_ns);
   if (known && !reason) return lock.unlock();
   Graveyard graveyard;
   if (!known && hooks_.source_line) {
@@ -106,7 +112,8 @@ void Recorder::flush_locked(FlushReason reason, const std::string& line, Graveya
   std::vector<BufferNeed> needs;
   needs.reserve(trace_.buffers.size());
   for (const BufferRef& buffer : trace_.buffers)
-    needs.push_back({buffer->visible.load(std::memory_order_acquire), static_cast<bool>(buffer->block), buffer->nbytes});
+    needs.push_back(
+        {buffer->visible.load(std::memory_order_acquire), static_cast<bool>(buffer->block), buffer->nbytes});
   const std::shared_ptr<Plan> plan = find_plan(std::move(needs));
   submit(plan);  // throws with the trace as it was
   if (!token_->failed.load(std::memory_order_acquire)) pass_on_failures();
@@ -144,7 +151,8 @@ void Recorder::submit(const std::shared_ptr<Plan>& plan) {
   submission.program = plan->program;
   submission.slots.resize(trace_.buffers.size());
   // Only a block that nobody but the submission holds can be donated.
-  const auto hands_over = [&](size_t i) { return plan->uses[i].replaced || plan->uses[i].given_up; };
+  const bool may_donate = !device_.capabilities().write_in_place;
+  const auto hands_over = [&](size_t i) { return may_donate && (plan->uses[i].replaced || plan->uses[i].given_up); };
   for (size_t i = 0; i < trace_.buffers.size(); ++i) {
     device::BlockRef& block = trace_.buffers[i]->block;
     submission.slots[i] = hands_over(i) ? std::move(block) : block;
@@ -155,8 +163,8 @@ void Recorder::submit(const std::shared_ptr<Plan>& plan) {
   submission.flush_denormal = flush_denormal_;
   submission.token = token_;
   // Buffers are remembered only while something may fail: to remember them is to keep their memory.
-  const bool may_be_cancelled = plan->can_fail || stream_.completed() < fence_end_ ||
-                                token_->failed.load(std::memory_order_acquire);
+  const bool may_be_cancelled =
+      plan->can_fail || stream_.completed() < fence_end_ || token_->failed.load(std::memory_order_acquire);
   submission.on_end = [this, plan, buffers = may_be_cancelled ? trace_.buffers : Graveyard()](
                           const device::LaunchError* error) mutable {
     if (error) note_failed(*error, plan, std::move(buffers));
@@ -179,8 +187,8 @@ void Recorder::submit(const std::shared_ptr<Plan>& plan) {
   }
 }
 
-/// What reads a lost content has none either; what is written anew is whole again. Goes through the trace only if one of
-/// its buffers has lost its content.
+/// What reads a lost content has none either; what is written anew is whole again. Goes through the trace only if one
+/// of its buffers has lost its content.
 void Recorder::pass_on_failures() {
   const auto lost = [](const BufferRef& buffer) { return buffer->failure != nullptr; };
   if (std::none_of(trace_.buffers.begin(), trace_.buffers.end(), lost)) return;
@@ -305,7 +313,8 @@ std::shared_ptr<const Failure> Recorder::collect_failures(Graveyard& graveyard) 
   } catch (const device::OutOfMemory&) {
     clear_trace(graveyard);
   }
-  // All that is queued ends at once. It is waited for here so that all losses are known before anything new is recorded.
+  // All that is queued ends at once. It is waited for here so that all losses are known before anything new is
+  // recorded.
   while (!stream_.wait(stream_.submitted(), 50)) {
   }
   mark_failures(graveyard);

@@ -52,7 +52,8 @@ class Recorder {
     Node(Recorder& recorder, Opcode opcode, DType common, int rank = 0, const int64_t* sizes = nullptr,
          uint32_t reduced = 0)
         : recorder_(recorder), lock_(recorder.mutex_), writer_(recorder.trace_, opcode, common, rank, sizes, reduced) {
-      if (recorder.statistics_.operators_recorded % kSampled == 0) [[unlikely]] start_ns_ = now_ns();
+      if (recorder.statistics_.operators_recorded % kSampled == 0) [[unlikely]]
+        start_ns_ = now_ns();
     }
     NodeWriter& writer() { return writer_; }
     /// Accounts for an output that has no memory yet; before it is written to the node.
@@ -145,13 +146,13 @@ class Recorder {
   mutable LeafLock mutex_;
   PolicySettings settings_;
   Trace trace_;
-  std::atomic<uint64_t> epoch_;            // the trace's, for `drop`
+  std::atomic<uint64_t> epoch_;  // the trace's, for `drop`
   std::atomic<int64_t> bytes_held_{0};
   PlanCache plans_;
   KernelCache kernels_;
-  std::shared_ptr<Plan> followed_;         // known plan that begins with the whole trace, or null
-  std::shared_ptr<Plan> previous_;         // plan flushed last
-  std::vector<std::string> lines_;         // source lines of the trace's nodes once no plan is followed
+  std::shared_ptr<Plan> followed_;  // known plan that begins with the whole trace, or null
+  std::shared_ptr<Plan> previous_;  // plan flushed last
+  std::vector<std::string> lines_;  // source lines of the trace's nodes once no plan is followed
   std::vector<std::weak_ptr<const Plan>> recent_;
   bool flush_denormal_ = false;
   std::shared_ptr<device::CancelToken> token_ = std::make_shared<device::CancelToken>();
@@ -159,10 +160,10 @@ class Recorder {
   int64_t busy_before_ = 0, kernels_before_ = 0;  // at the last reset of the statistics
   std::atomic<int64_t> waiting_ns_{0};
 
-  std::mutex failed_mutex_;                // the worker never takes mutex_
+  std::mutex failed_mutex_;  // the worker never takes mutex_
   std::vector<Failed> failed_;
-  std::shared_ptr<const Failure> seen_;    // returned last; what was cancelled because of it is no new error
-  uint64_t fence_end_ = 0;                 // launches that can fail have numbers below it
+  std::shared_ptr<const Failure> seen_;  // returned last; what was cancelled because of it is no new error
+  uint64_t fence_end_ = 0;               // launches that can fail have numbers below it
 };
 
 }  // namespace ae::fusion

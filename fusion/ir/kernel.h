@@ -34,9 +34,9 @@ inline constexpr ValueId kNoValue = -1;
 
 struct Instr {
   Primitive op;
-  DType type;       // dtype of the inputs (select: of b and c; load, iota, scalar, store: of the value)
-  DType out;        // dtype of the result
-  Level level;      // of the result (store: of the stored value); scalars say full and fit both levels
+  DType type;          // dtype of the inputs (select: of b and c; load, iota, scalar, store: of the value)
+  DType out;           // dtype of the result
+  Level level;         // of the result (store: of the stored value); scalars say full and fit both levels
   int32_t index = -1;  // load, store, iota: operand; scalar: scalar argument
   ValueId a = kNoValue, b = kNoValue, c = kNoValue;
   bool operator==(const Instr&) const = default;
@@ -52,8 +52,8 @@ struct Kernel {
 /// Dtype of a primitive's result when its inputs (select: b and c; load, iota, scalar: the value) have dtype `type`.
 /// Casts are the exception: their result has the dtype that they convert to.
 constexpr DType result_type(Primitive op, DType type) {
-  const bool tests = is_comparison(op) || op == Primitive::logical_not || op == Primitive::is_nan ||
-                     op == Primitive::is_inf;
+  const bool tests =
+      is_comparison(op) || op == Primitive::logical_not || op == Primitive::is_nan || op == Primitive::is_inf;
   return tests ? DType::kBool : type;
 }
 

@@ -26,7 +26,7 @@ void threshold(OpContext& context) {
 }
 
 void threshold_backward(OpContext& context) {
-  finish(context, select(input(context, 1) <= input(context, 2), 0.0, input(context, 0)));
+  finish(context, select(input(context, 0) <= input(context, 2), 0.0, input(context, 1)));
 }
 
 void leaky_relu(OpContext& context) {

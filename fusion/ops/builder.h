@@ -17,12 +17,12 @@ class OpContext {
   virtual int inputs() const = 0;
   virtual int outputs() const = 0;
   virtual int64_t attribute(int i) const = 0;  // 0 when the recorder gave none
-  virtual DType input_type(int i) const = 0;    // scalars: the dtype given when recording
+  virtual DType input_type(int i) const = 0;   // scalars: the dtype given when recording
   virtual DType output_type(int i) const = 0;
   /// The operator's common dtype (type promotion was done when recording); the result is rounded to it.
   virtual DType common_type() const = 0;
-  virtual bool is_reduced() const = 0;          // the node has reduced dimensions
-  virtual Level input_level(int i) const = 0;   // kept: the access has stride 0 in all reduced dimensions
+  virtual bool is_reduced() const = 0;         // the node has reduced dimensions
+  virtual Level input_level(int i) const = 0;  // kept: the access has stride 0 in all reduced dimensions
   virtual Level output_level(int i) const = 0;
 
   /// The input's value in its own dtype and level.

@@ -13,6 +13,7 @@ namespace ae::fusion {
 //   library    every access has its own shape; run by a LibraryCall
 //
 // X(name, kind)  Inputs, attributes and scalars of each are documented with its builder in fusion/ops/*.cpp.
+// clang-format off: one entry of the list after the other, as they belong together
 #define AE_OPCODES(X)                                                                                                 \
   /* Pointwise operators that are one primitive on the common dtype: in(a[, b[, c]]) -> out. */                       \
   X(neg, pointwise) X(abs, pointwise) X(sign, pointwise) X(floor, pointwise) X(ceil, pointwise) X(trunc, pointwise)  \
@@ -43,7 +44,7 @@ namespace ae::fusion {
   X(addcmul, pointwise)       /* in(a, b, c, value): a + value * b * c */                                             \
   X(addcdiv, pointwise)       /* in(a, b, c, value): a + value * (b / c) */                                           \
   X(threshold, pointwise)     /* in(a, threshold, value): a <= threshold ? value : a */                               \
-  X(threshold_backward, pointwise) /* in(grad, a, threshold): a <= threshold ? 0 : grad */                            \
+  X(threshold_backward, pointwise) /* in(a, grad, threshold): a <= threshold ? 0 : grad */                            \
   X(leaky_relu, pointwise)    /* in(a, slope) */                                                                      \
   X(leaky_relu_backward, pointwise) /* in(a, grad, slope) */                                                          \
   X(elu, pointwise)           /* in(a, alpha, scale, input_scale) */                                                  \
@@ -87,6 +88,7 @@ namespace ae::fusion {
   X(nll_gather, reduce)       /* in(logp, target, ignore[, weight]) -> loss, weight per row; attr 0: class dim */      \
   /* Library. */                                                                                                      \
   X(library, library)         /* attr 0: index into the engine's table of library operators */
+// clang-format on
 
 enum class Opcode : uint16_t {
 #define AE_X(name, kind) name,

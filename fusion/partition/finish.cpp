@@ -29,7 +29,8 @@ bool find_needed_in(const SegmentState& segment, std::vector<Write>& writes) {
 }
 
 /// Order in which dimensions are walked. Without a reduction it is free: the first store's memory order.
-std::vector<int> dimension_order(const Dims& dims, const std::vector<const SegmentAccess*>& operands, size_t stores_from) {
+std::vector<int> dimension_order(const Dims& dims, const std::vector<const SegmentAccess*>& operands,
+                                 size_t stores_from) {
   std::vector<int> order(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) order[d] = static_cast<int>(d);
   const bool reduced = std::any_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.reduced; });
@@ -109,8 +110,12 @@ FinishedSegment finish_segment(const SegmentState& segment, const std::vector<Wr
     if (!write.needed) continue;
     const auto load = last_load.find(write.access.buffer);
     const ValueId after = load == last_load.end() ? write.value : std::max(write.value, load->second);
-    Instr store{Primitive::store, write.access.dtype, write.access.dtype, write.access.level,
-                static_cast<int32_t>(operands.size()), write.value};
+    Instr store{Primitive::store,
+                write.access.dtype,
+                write.access.dtype,
+                write.access.level,
+                static_cast<int32_t>(operands.size()),
+                write.value};
     stores.emplace(after, store);
     operands.push_back(&write.access);
     out.kernel.operands.push_back(write.access.dtype);

@@ -16,12 +16,16 @@ constexpr int64_t kMinParallelPoints = 16, kSmallWork = 32768;
 
 bool uses_own_reduction(Opcode opcode) {
   switch (opcode) {
-    case Opcode::var: case Opcode::logsumexp: case Opcode::softmax: case Opcode::log_softmax:
-    case Opcode::softmax_backward: case Opcode::log_softmax_backward: case Opcode::layer_norm:
-    case Opcode::layer_norm_backward: case Opcode::rms_norm:
-      return true;
-    default:
-      return false;
+    case Opcode::var:
+    case Opcode::logsumexp:
+    case Opcode::softmax:
+    case Opcode::log_softmax:
+    case Opcode::softmax_backward:
+    case Opcode::log_softmax_backward:
+    case Opcode::layer_norm:
+    case Opcode::layer_norm_backward:
+    case Opcode::rms_norm: return true;
+    default: return false;
   }
 }
 
@@ -29,8 +33,8 @@ bool has_reduced(const Dims& dims) {
   return std::any_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.reduced; });
 }
 
-/// Whether the access stays where it is along the node's reduced dimensions. A node that reduces over no elements has one
-/// dimension in the place of all its reduced ones, so that only its own strides tell.
+/// Whether the access stays where it is along the node's reduced dimensions. A node that reduces over no elements has
+/// one dimension in the place of all its reduced ones, so that only its own strides tell.
 bool is_kept_in_node(const NodeView& node, const AccessView& view) {
   for (int d = 0; d < node.rank; ++d)
     if ((node.reduced >> d & 1) != 0 && node.sizes[d] != 1 && view.strides[d] != 0) return false;
@@ -45,8 +49,7 @@ SegmentAccess map_access(const NodeView& node, const AccessView& view, const Nod
   access.buffer = view.buffer;
   access.offset = view.offset;
   Strides strides{};
-  for (size_t d = 0; d < space.from.size(); ++d)
-    strides[d] = space.from[d] >= 0 ? view.strides[space.from[d]] : 0;
+  for (size_t d = 0; d < space.from.size(); ++d) strides[d] = space.from[d] >= 0 ? view.strides[space.from[d]] : 0;
   access.strides = map_strides(space.dims, strides, dims, kept_only);
   access.level = is_kept_level(dims, access.strides) ? Level::kept : Level::full;
   if (points(dims) == 0 && !is_kept_in_node(node, view)) access.level = Level::full;
@@ -110,14 +113,18 @@ void Partitioner::Place::add(const Place& other) {
 }
 
 Partitioner::Partitioner(const Trace& trace, const std::vector<BufferNeed>& needs)
-    : current(trace.buffers.size()), constants(static_cast<int32_t>(trace.scalars.size())), trace_(trace),
-      needs_(needs), buffers_(trace.buffers.size()) {
+    : current(trace.buffers.size()),
+      constants(static_cast<int32_t>(trace.scalars.size())),
+      trace_(trace),
+      needs_(needs),
+      buffers_(trace.buffers.size()) {
   nodes.reserve(trace.size());
   uint32_t scalar = 0;
   for (size_t i = 0; i < trace.size(); ++i) {
     nodes.push_back(NodeView::decode(trace.words.data() + trace.starts[i], scalar));
     for (const AccessView& input : nodes.back().inputs) scalar += input.is_scalar;
-    if (kind_of(nodes.back().opcode) == OpKind::library) scalar += static_cast<uint32_t>(nodes.back().attributes.back());
+    if (kind_of(nodes.back().opcode) == OpKind::library)
+      scalar += static_cast<uint32_t>(nodes.back().attributes.back());
   }
 }
 
@@ -261,7 +268,8 @@ Mismatch Partitioner::can_join(const SegmentState& segment, const NodeView& node
   bool whole = uses_own_reduction(node.opcode);
   if (!kept_only && has_reduced(dims))
     for (const SegmentAccess& input : mapped.inputs)
-      if (input.buffer != kScalarBuffer && input.level == Level::kept && segment.writes_of.count(input.buffer)) whole = true;
+      if (input.buffer != kScalarBuffer && input.level == Level::kept && segment.writes_of.count(input.buffer))
+        whole = true;
   if ((whole || !segment.separable) && has_reduced(dims)) {
     const bool serial = kept_points(dims) < kMinParallelPoints && points(dims) > kSmallWork;
     if (reduced_points(dims) > kMaxWholeReduction || serial) return Mismatch::large_reduction;

@@ -13,8 +13,8 @@ namespace ae::fusion {
 struct LaunchState {
   std::vector<SegmentState> segments;
   bool library = false;
-  uint32_t node = 0;                        // library: its node
-  std::vector<uint32_t> writes;             // library: numbers of its writes
+  uint32_t node = 0;                           // library: its node
+  std::vector<uint32_t> writes;                // library: numbers of its writes
   std::vector<std::vector<uint32_t>> sources;  // library: per input, the writes that it may see
   bool fence = false;
   Mismatch opened_because = Mismatch::none;

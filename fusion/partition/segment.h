@@ -24,10 +24,10 @@ struct SegmentAccess {
 /// A write of a buffer by a segment or a library node. Writes are numbered through the whole trace.
 struct Write {
   SegmentAccess access;
-  ValueId value = kNoValue;     // in the segment's kernel; kNoValue for library nodes
+  ValueId value = kNoValue;  // in the segment's kernel; kNoValue for library nodes
   int64_t bytes = 0;
-  bool superseded = false;      // a later write of the same segment puts the same elements
-  bool needed = false;          // found by the backward pass: somebody can see it
+  bool superseded = false;  // a later write of the same segment puts the same elements
+  bool needed = false;      // found by the backward pass: somebody can see it
 };
 
 /// A load (or iota) of a segment, and the writes that it may see.
@@ -39,23 +39,32 @@ struct Read {
 
 struct SegmentState {
   Dims dims;
-  Kernel kernel;                       // loads and iotas index `reads`; stores come at the end
+  Kernel kernel;  // loads and iotas index `reads`; stores come at the end
   std::vector<Read> reads;
-  std::vector<uint32_t> writes;        // numbers of its writes, in program order
-  std::vector<int32_t> scalars;        // per kernel scalar: position in the program's scalars
-  std::unordered_map<int32_t, ValueId> scalar_values;           // by position and dtype
-  std::unordered_map<uint32_t, std::vector<uint32_t>> reads_of;   // by buffer: indices of `reads`
+  std::vector<uint32_t> writes;                                  // numbers of its writes, in program order
+  std::vector<int32_t> scalars;                                  // per kernel scalar: position in the program's scalars
+  std::unordered_map<int32_t, ValueId> scalar_values;            // by position and dtype
+  std::unordered_map<uint32_t, std::vector<uint32_t>> reads_of;  // by buffer: indices of `reads`
   std::unordered_map<uint32_t, std::vector<uint32_t>> writes_of;  // by buffer: numbers of writes
-  std::vector<bool> from_reduction;    // per value: depends on a reduction's result
+  std::vector<bool> from_reduction;                               // per value: depends on a reduction's result
   std::vector<uint32_t> nodes;
-  bool separable = true;               // no full-level instruction depends on a reduction
-  bool closed = false;                 // takes no more operators
-  int merged_into = -1;                // the segment of the launch that took all of this one's operators
+  bool separable = true;  // no full-level instruction depends on a reduction
+  bool closed = false;    // takes no more operators
+  int merged_into = -1;   // the segment of the launch that took all of this one's operators
 };
 
 /// Why an operator did not join a segment; null text when it can.
 enum class Mismatch : uint8_t {
-  none, space, reduced_dimensions, overlap, large_reduction, size_limit, closed, library, fence, several
+  none,
+  space,
+  reduced_dimensions,
+  overlap,
+  large_reduction,
+  size_limit,
+  closed,
+  library,
+  fence,
+  several
 };
 const char* text_of(Mismatch mismatch);
 

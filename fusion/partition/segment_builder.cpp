@@ -22,8 +22,7 @@ bool same_access(const SegmentAccess& a, const SegmentAccess& b, const Dims& dim
 
 ValueId SegmentBuilder::append(Instr instr) {
   const auto depends = [this](ValueId value) { return value != kNoValue && segment_.from_reduction[value]; };
-  const bool from_reduction =
-      is_reduction(instr.op) || depends(instr.a) || depends(instr.b) || depends(instr.c);
+  const bool from_reduction = is_reduction(instr.op) || depends(instr.a) || depends(instr.b) || depends(instr.c);
   if (from_reduction && instr.level == Level::full) segment_.separable = false;
   segment_.kernel.instrs.push_back(instr);
   segment_.from_reduction.push_back(from_reduction);
@@ -35,8 +34,8 @@ ValueId SegmentBuilder::scalar(int32_t position, DType type) {
   if (added) {
     segment_.scalars.push_back(position);
     segment_.kernel.scalars.push_back(type);
-    it->second = append({Primitive::scalar, type, type, Level::full,
-                         static_cast<int32_t>(segment_.scalars.size()) - 1});
+    it->second =
+        append({Primitive::scalar, type, type, Level::full, static_cast<int32_t>(segment_.scalars.size()) - 1});
   }
   return it->second;
 }
@@ -55,8 +54,8 @@ ValueId SegmentBuilder::load(int i) {
   Read read{access, kNoValue, {}};
   for (uint32_t write : current_[access.buffer])
     if (std::find(own.begin(), own.end(), write) == own.end()) read.sources.push_back(write);
-  read.value = append({Primitive::load, access.dtype, access.dtype, access.level,
-                       static_cast<int32_t>(segment_.reads.size())});
+  read.value =
+      append({Primitive::load, access.dtype, access.dtype, access.level, static_cast<int32_t>(segment_.reads.size())});
   segment_.reads_of[access.buffer].push_back(static_cast<uint32_t>(segment_.reads.size()));
   segment_.reads.push_back(std::move(read));
   return segment_.reads.back().value;
@@ -67,14 +66,17 @@ void SegmentBuilder::store(int i, ValueId value) {
   // A reduction over one element: both levels have the same points.
   if (level_of(value) == Level::full && reduced_points(segment_.dims) == 1) access.level = Level::full;
   if (access.level == Level::full) value = to_full(value);
-  if (type_of(value) != access.dtype || (access.level == Level::kept && level_of(value) == Level::full && !is_scalar(value)))
-    throw std::logic_error(std::string("operator ") + name_of(node_.opcode) + " stores a value of the wrong dtype or level");
+  if (type_of(value) != access.dtype ||
+      (access.level == Level::kept && level_of(value) == Level::full && !is_scalar(value)))
+    throw std::logic_error(std::string("operator ") + name_of(node_.opcode) +
+                           " stores a value of the wrong dtype or level");
   auto& own = segment_.writes_of[access.buffer];
   for (uint32_t earlier : own)
     if (same_access(writes_[earlier].access, access, segment_.dims)) writes_[earlier].superseded = true;
   const auto number = static_cast<uint32_t>(writes_.size());
   const bool kept = access.level == Level::kept;
-  writes_.push_back({access, value, (kept ? kept_points(segment_.dims) : points(segment_.dims)) * size_of(access.dtype)});
+  writes_.push_back(
+      {access, value, (kept ? kept_points(segment_.dims) : points(segment_.dims)) * size_of(access.dtype)});
   own.push_back(number);
   segment_.writes.push_back(number);
 }
@@ -89,8 +91,7 @@ ValueId SegmentBuilder::iota(const Strides& strides) {
     if (known.access.level == access.level && same_access(known.access, access, segment_.dims)) return known.value;
   }
   const auto index = static_cast<uint32_t>(segment_.reads.size());
-  const ValueId value =
-      append({Primitive::iota, DType::kI64, DType::kI64, access.level, static_cast<int32_t>(index)});
+  const ValueId value = append({Primitive::iota, DType::kI64, DType::kI64, access.level, static_cast<int32_t>(index)});
   segment_.reads.push_back({access, value, {}});
   segment_.reads_of[kScalarBuffer].push_back(index);
   return value;
@@ -119,7 +120,8 @@ ValueId SegmentBuilder::emit(Primitive op, DType type, ValueId a, ValueId b, Val
     (level_of(value) == Level::full ? any_full : any_kept) = true;
   }
   // What is computed from scalars alone is the same everywhere; the kept level serves both.
-  const bool reduced = std::any_of(segment_.dims.begin(), segment_.dims.end(), [](const Dim& dim) { return dim.reduced; });
+  const bool reduced =
+      std::any_of(segment_.dims.begin(), segment_.dims.end(), [](const Dim& dim) { return dim.reduced; });
   const Level level = any_full || (!any_kept && !reduced) ? Level::full : Level::kept;
   if (level == Level::full)
     for (ValueId* value : {&a, &b, &c})

@@ -32,7 +32,8 @@ Touched touched_by(const Partitioner& partitioner, const LaunchState& launch) {
 }
 
 bool intersect(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
-  return std::any_of(a.begin(), a.end(), [&](uint32_t buffer) { return std::find(b.begin(), b.end(), buffer) != b.end(); });
+  return std::any_of(a.begin(), a.end(),
+                     [&](uint32_t buffer) { return std::find(b.begin(), b.end(), buffer) != b.end(); });
 }
 
 bool depend(const Touched& earlier, const Touched& later) {

@@ -33,7 +33,7 @@ struct Plan {
   /// By trace buffer: whether the program makes its block, and the last launch that writes / uses it (-1: none).
   struct BufferUse {
     bool made = false;
-    bool kept = false;      // made, and its content stays
+    bool kept = false;  // made, and its content stays
     // On devices that do not write in place, of a buffer that had a block before:
     bool replaced = false;  // it is written, so that it gets another block
     bool given_up = false;  // nobody sees it after the trace: the block may become another buffer's
@@ -47,14 +47,14 @@ struct Plan {
   struct LaunchInfo {
     std::string name;
     std::vector<uint32_t> nodes;
-    std::string why_not_more;      // why it did not join the launch before it
-    size_t segments = 0;           // kernels that run side by side in it
-    int64_t library = -1;          // library operators: which one (the node's first attribute)
+    std::string why_not_more;  // why it did not join the launch before it
+    size_t segments = 0;       // kernels that run side by side in it
+    int64_t library = -1;      // library operators: which one (the node's first attribute)
   };
   std::vector<LaunchInfo> launches;
   std::vector<std::string> lines;  // source line of each node ("file:line"), empty text if unknown
   int64_t bytes_not_written = 0;
-  bool can_fail = false;           // has an operator that can fail on data
+  bool can_fail = false;  // has an operator that can fail on data
   /// Plans that came after this one, the latest first: what to follow next.
   std::vector<std::weak_ptr<Plan>> successors;
 

@@ -34,13 +34,13 @@ class Buffer {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  int64_t nbytes;              // [trace] changed only by a storage resize, when nothing is pending
-  device::BlockRef block;      // [trace] null until a flush or the host gave it memory
+  int64_t nbytes;                   // [trace] changed only by a storage resize, when nothing is pending
+  device::BlockRef block;           // [trace] null until a flush or the host gave it memory
   std::atomic<bool> visible{true};  // a storage still owns it: its content can be seen after the trace
-  uint64_t trace_epoch = 0;    // [trace] trace in which `trace_index` is valid
-  uint32_t trace_index = 0;    // [trace]
-  uint64_t written_epoch = 0;  // [trace] last trace that writes it
-  uint64_t held_epoch = 0;     // [trace] last trace whose bytes budget counts it
+  uint64_t trace_epoch = 0;         // [trace] trace in which `trace_index` is valid
+  uint32_t trace_index = 0;         // [trace]
+  uint64_t written_epoch = 0;       // [trace] last trace that writes it
+  uint64_t held_epoch = 0;          // [trace] last trace whose bytes budget counts it
   /// Launch numbers on the default stream, 1 + the number of the last launch that writes / uses it; 0: none.
   std::atomic<uint64_t> last_write{0};
   std::atomic<uint64_t> last_use{0};
@@ -61,12 +61,26 @@ class Buffer {
 class BufferRef {
  public:
   BufferRef() = default;
-  static BufferRef adopt(Buffer* buffer) { BufferRef ref; ref.buffer_ = buffer; return ref; }
-  static BufferRef share(Buffer* buffer) { if (buffer) buffer->retain(); return adopt(buffer); }
-  BufferRef(const BufferRef& other) : buffer_(other.buffer_) { if (buffer_) buffer_->retain(); }
+  static BufferRef adopt(Buffer* buffer) {
+    BufferRef ref;
+    ref.buffer_ = buffer;
+    return ref;
+  }
+  static BufferRef share(Buffer* buffer) {
+    if (buffer) buffer->retain();
+    return adopt(buffer);
+  }
+  BufferRef(const BufferRef& other) : buffer_(other.buffer_) {
+    if (buffer_) buffer_->retain();
+  }
   BufferRef(BufferRef&& other) noexcept : buffer_(other.buffer_) { other.buffer_ = nullptr; }
-  BufferRef& operator=(BufferRef other) noexcept { std::swap(buffer_, other.buffer_); return *this; }
-  ~BufferRef() { if (buffer_) buffer_->release(); }
+  BufferRef& operator=(BufferRef other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  ~BufferRef() {
+    if (buffer_) buffer_->release();
+  }
   Buffer* get() const noexcept { return buffer_; }
   Buffer* operator->() const noexcept { return buffer_; }
   explicit operator bool() const noexcept { return buffer_ != nullptr; }

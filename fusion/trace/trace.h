@@ -34,7 +34,7 @@ struct AccessView {
   uint32_t scalar = 0;              // index into the trace's scalars
   int rank = 0;
   int64_t offset = 0;
-  const int64_t* sizes = nullptr;   // the node's sizes, or the access's own (library)
+  const int64_t* sizes = nullptr;  // the node's sizes, or the access's own (library)
   const int64_t* strides = nullptr;
 };
 
@@ -78,7 +78,7 @@ class Trace {
   void clear();
 
   std::vector<uint64_t> words;
-  std::vector<uint32_t> starts;    // first word of each node
+  std::vector<uint32_t> starts;  // first word of each node
   std::vector<uint64_t> scalars;
   std::vector<BufferRef> buffers;
 

@@ -355,10 +355,8 @@ TEST_P(DeviceSuite, AFailureCancelsLaterProgramsWithItsTokenOnly) {
         throw std::runtime_error("bad");
       },
       token);
-  submit(
-      1, [&](int, void* const*, const uint64_t*) { ran += 10; }, token);
-  submit(
-      2, [&](int, void* const*, const uint64_t*) { ran += 1; }, nullptr);
+  submit(1, [&](int, void* const*, const uint64_t*) { ran += 10; }, token);
+  submit(2, [&](int, void* const*, const uint64_t*) { ran += 1; }, nullptr);
   gate.open();
   wait_all();
   EXPECT_EQ(errors, (std::vector<int>{1, 1, 0}));
@@ -488,6 +486,63 @@ TEST_P(DeviceSuite, ABlockMayOutliveItsDevice) {
   const BlockRef x = put({1, 2, 3});
   device_.reset();
   EXPECT_EQ(x->size(), 12);
+}
+
+TEST_P(DeviceSuite, HostCopiesGiveBackWhatWasPut) {
+  std::vector<float> numbers(5000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const BlockRef a = device_->copy_from_host(numbers.data(), 20'000), b = device_->copy_from_host(nullptr, 0);
+  EXPECT_EQ(a->size(), 20'000);
+  EXPECT_EQ(b->size(), 0);
+  EXPECT_EQ(get(a), numbers);
+  EXPECT_TRUE(get(b).empty());
+  device_->set_memory_limit(device_->memory_stats().allocated);
+  EXPECT_THROW(device_->copy_from_host(numbers.data(), 20'000), OutOfMemory);
+}
+
+TEST_P(DeviceSuite, AHeldBlockChangesOnlyWhereTheDeviceWritesInPlace) {
+  const BlockRef x = put({1, 2});
+  LaunchSpec launch;
+  launch.segments = {multiply_add(2, 0, 0)};
+  const auto slots = run({1, {8}, {launch}}, {x}, {scalar_word(2), scalar_word(1)});
+  const bool in_place = device_->capabilities().write_in_place;
+  EXPECT_EQ(slots[0].get() == x.get(), in_place);
+  EXPECT_EQ(get(slots[0]), (std::vector<float>{3, 5}));
+  EXPECT_EQ(get(x), in_place ? (std::vector<float>{3, 5}) : (std::vector<float>{1, 2}));
+}
+
+TEST_P(DeviceSuite, AFailedProgramLeavesInItsSlotsWhatItsLaunchesWrote) {
+  for (const bool held : {false, true}) {
+    BlockRef x[2] = {put({1}), put({10})};
+    LaunchSpec launches[2];
+    launches[0].segments = {multiply_add(1, 0, 0)};
+    launches[1].segments = {multiply_add(1, 0, 0), multiply_add(1, 1, 1)};
+    Submission submission;
+    submission.program = device_->compile(
+        {2, {4, 4}, {launches[0], call([](int, void* const*, const uint64_t*) { throw 1; }, {}), launches[1]}});
+    submission.slots = {x[0], x[1]};
+    submission.scalars = {scalar_word(2), scalar_word(1)};
+    if (!held) x[0] = x[1] = {};
+    stream().submit(submission);
+    EXPECT_EQ(get(submission.slots[0]), std::vector<float>{3});
+    EXPECT_EQ(get(submission.slots[1]), std::vector<float>{10});
+  }
+}
+
+TEST_P(DeviceSuite, WhatALaunchReadsForTheLastTimeMayBecomeWhatItWrites) {
+  // Two results, one of the size of the input that the program drops, each from all that is read.
+  LaunchSpec launch;
+  launch.segments = {multiply_add(2, 0, 1), multiply_add(2, 0, 2)};
+  launch.allocate = {1, 2};
+  launch.free = {0};
+  Submission submission;
+  submission.program = device_->compile({3, {8, 8, 8}, {launch}});
+  submission.slots = {put({1, 2})};
+  submission.scalars = {scalar_word(2), scalar_word(1)};
+  stream().submit(submission);
+  EXPECT_FALSE(submission.slots[0]);
+  EXPECT_EQ(get(submission.slots[1]), (std::vector<float>{3, 5}));
+  EXPECT_EQ(get(submission.slots[2]), (std::vector<float>{3, 5}));
 }
 
 // ------------------------------------------------------------------------------- Devices whose blocks have addresses

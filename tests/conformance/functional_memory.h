@@ -69,7 +69,8 @@ struct Cell {
 /// What the users hold. The stream's queue holds cells, so that a block that is not shared is the submission's alone.
 class FunctionalBlock final : public Block {
  public:
-  explicit FunctionalBlock(std::shared_ptr<Cell> cell) : Block(nullptr, cell->storage->size()), cell_(std::move(cell)) {}
+  explicit FunctionalBlock(std::shared_ptr<Cell> cell)
+      : Block(nullptr, cell->storage->size()), cell_(std::move(cell)) {}
   const std::shared_ptr<Cell>& cell() const { return cell_; }
   static BlockRef make(std::shared_ptr<Cell> cell) { return BlockRef::adopt(new FunctionalBlock(std::move(cell))); }
 

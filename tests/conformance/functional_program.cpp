@@ -79,7 +79,8 @@ FunctionalProgram::FunctionalProgram(ProgramSpec spec, int64_t& made, int64_t& f
   std::vector<int32_t> last_write(slots, -1);
   for (LaunchSpec& from : spec.launches) {
     FunctionalLaunch launch;
-    for (const Segment& segment : from.segments) launch.segments.push_back(compile(segment, launch.writes, made, found));
+    for (const Segment& segment : from.segments)
+      launch.segments.push_back(compile(segment, launch.writes, made, found));
     for (size_t i = from.library_writes_from; i < from.library_slots.size(); ++i)
       position_in(launch.writes, from.library_slots[i]);
     for (int32_t slot : launch.writes) last_write.at(slot) = static_cast<int32_t>(launches.size());

@@ -144,7 +144,8 @@ void FunctionalStream::settle(Run& run) {
 LaunchError FunctionalStream::run_launches(Run& run) {
   for (Slot& slot : run.slots) {
     if (!slot.before) continue;
-    if (!slot.before->ready) return {std::make_exception_ptr(std::logic_error("a block was used before it was made")), 0};
+    if (!slot.before->ready)
+      return {std::make_exception_ptr(std::logic_error("a block was used before it was made")), 0};
     slot.now = slot.before->storage;
   }
   if (run.token && run.token->failed) return {run.token->error, 0};

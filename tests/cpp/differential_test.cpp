@@ -1,7 +1,8 @@
-// The same bits, however a program is cut and by whatever number of threads it is run.
+// The same bits, however a program is cut and by whatever number of threads and kind of device it is run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "tests/cpp/support/random_program.h"
 
@@ -19,12 +20,14 @@ Recorder make_recorder(device::Device& device, bool adaptive, int64_t period = 0
 std::string check(const Program& program, uint32_t seed) {
   const Contents expected = interpret_program(program);
   const std::vector<bool> cuts = random_cuts(program, seed);
-  for (int threads : {1, 2}) {
-    device::Device& device = host_device(threads);
-    const std::string suffix = " with " + std::to_string(threads) + " threads: ";
-    const auto compare = [&](const char* what, Recorder& recorder, const std::vector<bool>& places) {
+  const std::pair<device::Device&, const char*> devices[] = {{host_device(1), " with one thread: "},
+                                                             {host_device(2), " with two threads: "},
+                                                             {functional_device(), " with immutable buffers: "}};
+  for (const auto& [device, suffix] : devices) {
+    const auto compare = [&, &device = device, suffix = suffix](const char* what, Recorder& recorder,
+                                                                const std::vector<bool>& places) {
       const std::string wrong = difference(program, expected, run(program, recorder, device, places));
-      return wrong.empty() ? wrong : what + suffix + wrong;
+      return wrong.empty() ? wrong : std::string(what) + suffix + wrong;
     };
     Recorder unfused = make_recorder(device, false), fused = make_recorder(device, true),
              cut = make_recorder(device, true), periodic = make_recorder(device, true, 2 + seed % 3);

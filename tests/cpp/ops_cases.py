@@ -140,7 +140,7 @@ def activations() -> None:
         a, grad = x.to(dtype), g.to(dtype)
         case("relu", [a], [torch.relu(a)])
         case("threshold", [a, (f32, 0.25), (f32, 7)], [F.threshold(a, 0.25, 7)])
-        case("threshold_backward", [grad, a, (f32, 0)], [torch.ops.aten.threshold_backward(grad, a, 0)])
+        case("threshold_backward", [a, grad, (f32, 0)], [torch.ops.aten.threshold_backward(grad, a, 0)])
         case("leaky_relu", [a, (f64, 0.01)], [F.leaky_relu(a, 0.01)])
         case("leaky_relu_backward", [a, grad, (f64, 0.01)],
              [torch.ops.aten.leaky_relu_backward(grad, a, 0.01, False)])  # fmt: skip

@@ -42,7 +42,7 @@ TEST(Partition, SoftmaxTakesPrologueAndEpilogue) {
 TEST(Partition, ABiasGradientJoinsItsProducer) {
   Program p;
   const int grad = p.buffer(ramp(48)), out = p.buffer(ramp(48)), grad_in = p.fresh(48), bias = p.fresh(6);
-  p.add(Opcode::threshold_backward, {8, 6}, {p.dense(grad, {8, 6}), p.dense(out, {8, 6}), 3.0},
+  p.add(Opcode::threshold_backward, {8, 6}, {p.dense(out, {8, 6}), p.dense(grad, {8, 6}), 3.0},
         {p.dense(grad_in, {8, 6})});
   p.reduce(Opcode::sum, {8, 6}, 0b01, {p.dense(grad_in, {8, 6})}, {p.view(bias, {0, 1})});
   EXPECT_THAT(launches_of(p), ElementsAre(ElementsAre(0, 1)));

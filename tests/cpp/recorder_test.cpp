@@ -18,7 +18,7 @@ BufferRef make(int64_t elements) { return BufferRef::adopt(new Buffer(elements *
 class RecorderTest : public ::testing::Test {
  protected:
   void start(PolicySettings settings = {.adaptive = true}) {
-    recorder = std::make_unique<Recorder>(host_device(), settings,
+    recorder = std::make_unique<Recorder>(*device, settings,
                                           Recorder::Hooks{test_library(),
                                                           [this] {
                                                             ++lines_asked;
@@ -69,6 +69,7 @@ class RecorderTest : public ::testing::Test {
     return false;
   }
 
+  device::Device* device = &host_device();
   int lines_asked = 0, line = 1;
   bool interrupted = false;
   std::unique_ptr<Recorder> recorder;
@@ -292,13 +293,19 @@ TEST_F(RecorderTest, StatisticsCountFromTheLastReset) {
 
 // ----------------------------------------------------------------------------------------------------------- Failures
 
-/// Both where a program runs as one and where each operator is one.
-class Failures : public RecorderTest, public ::testing::WithParamInterface<bool> {
+/// Both where a program runs as one and where each operator is one; with memory that is written in place, or not.
+class Failures : public RecorderTest, public ::testing::WithParamInterface<std::tuple<bool, bool>> {
  protected:
-  void SetUp() override { start({.adaptive = GetParam()}); }
+  void SetUp() override {
+    if (std::get<1>(GetParam())) device = &functional_device();
+    start({.adaptive = std::get<0>(GetParam())});
+  }
 };
-INSTANTIATE_TEST_SUITE_P(Modes, Failures, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "adaptive" : "unfused"; });
+INSTANTIATE_TEST_SUITE_P(Modes, Failures, ::testing::Combine(::testing::Bool(), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) ? "adaptive" : "unfused") +
+                                  (std::get<1>(info.param) ? "_functional" : "_host");
+                         });
 
 TEST_P(Failures, LoseWhatWasMadeAfterAndNothingElse) {
   const BufferRef bad = make(2), weights = make(2), untouched = make(2), checked = make(2), after = make(2),
@@ -351,7 +358,7 @@ TEST_P(Failures, CancelWhatWasFlushedAfterTheProgramHadFailed) {
   fill(bad, -1);
   checked_copy(bad, checked);
   recorder->flush(FlushReason::synchronize);
-  device::Stream& stream = host_device().default_stream();
+  device::Stream& stream = device->default_stream();
   while (!stream.wait(stream.submitted(), 50)) {
   }
   fill(later, 1);  // nobody has seen the error yet

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
 from torch_neuron_eager import _C
 
 MODES: dict[str, dict[str, Any]] = {
@@ -49,11 +54,14 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 def assert_same_bits(actual: list[torch.Tensor], expected: list[torch.Tensor], what: str) -> None:
     assert len(actual) == len(expected), what
     for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
-        assert a.dtype == e.dtype and a.shape == e.shape, f"{what}: result {i} is {a.dtype} {a.shape}, not {e.dtype} {e.shape}"
+        kinds = [(tensor.dtype, tensor.shape) for tensor in (a, e)]
+        assert kinds[0] == kinds[1], f"{what}: result {i} is {kinds[0]}, not {kinds[1]}"
         assert torch.equal(bits(a), bits(e)), f"{what}: result {i} has other bits:\n{a}\nthan\n{e}"
 
 
-def run_everywhere(program: Callable[[str], Any], *, exact: bool = False, cpu: bool = True, seed: int = 0) -> list[torch.Tensor]:
+def run_everywhere(
+    program: Callable[[str], Any], *, exact: bool = False, cpu: bool = True, seed: int = 0
+) -> list[torch.Tensor]:
     """Runs ``program(device)`` on neuron in every mode and on the CPU.
 
     Parameters
@@ -87,3 +95,11 @@ def run_everywhere(program: Callable[[str], Any], *, exact: bool = False, cpu: b
             for actual, wanted in zip(first, expected, strict=True):
                 torch.testing.assert_close(actual, wanted, equal_nan=True)
     return first
+
+
+def run_script(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("NEURON_")} | environment
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)], env=env, capture_output=True, text=True, timeout=120
+    )

@@ -13,14 +13,17 @@ import random
 import subprocess
 import sys
 
-import programs
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
+import program_generator
+import program_runner
+import programs
 from operator_rules import NOT_DRAWN, base_of, rule_of
 
-NAMES = programs.registered()
+NAMES = program_runner.registered()
 
 
 def test_every_registered_operator_has_a_rule() -> None:
@@ -29,37 +32,50 @@ def test_every_registered_operator_has_a_rule() -> None:
 
 
 def test_what_is_not_drawn_is_registered() -> None:
-    everything = {base_of(n) for n in torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1") if n.startswith("aten::")}
+    everything = {
+        base_of(n)
+        for n in torch._C._dispatch_get_registrations_for_dispatch_key("PrivateUse1")
+        if n.startswith("aten::")
+    }
     assert everything >= NOT_DRAWN
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_registered_operator(name: str) -> None:
-    g = programs.draw_for(name, random.Random(name))
+    g = program_generator.draw_for(name, random.Random(name))
     assert name in g.drawn
-    programs.check_and_explain(g.program)
+    program_runner.check_and_explain(g.program)
 
 
-# The program itself is made short when it fails (programs.minimize): that keeps its lines whole.
-@settings(max_examples=80, derandomize=True, deadline=None, phases=[Phase.generate], database=None,
-          suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])  # fmt: skip
+# The program itself is made short when it fails (program_runner.minimize): that keeps its lines whole.
+@settings(
+    max_examples=80, derandomize=True, deadline=None, phases=[Phase.generate], database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)  # fmt: skip
 @given(st.randoms(use_true_random=False))
 def test_random_programs(source: random.Random) -> None:
-    programs.check_and_explain(programs.draw_program(source, NAMES, length=14).program)
+    program_runner.check_and_explain(program_generator.draw_program(source, NAMES, length=14).program)
 
 
 @pytest.mark.parametrize("adaptive", ["0", "1"])
 def test_one_thread_and_two_give_the_same_bits(adaptive: str, tmp_path: pathlib.Path) -> None:
     texts = []
-    for i in range(24):
+    for i in range(12):
         source = random.Random(f"threads {i}")
-        texts.append(programs.script(programs.draw_program(source, NAMES, length=10, large=i % 4 != 3).program))
+        g = program_generator.draw_program(source, NAMES, length=10, large=i % 4 != 3)
+        texts.append(program_runner.script(g.program))
     file = tmp_path / "programs.json"
     file.write_text(json.dumps(texts))
     digests = {}
     for threads in ("1", "2"):
         env = os.environ | {"NEURON_EAGER_THREADS": threads, "NEURON_ADAPTIVE_EAGER": adaptive}
-        result = subprocess.run([sys.executable, programs.__file__, "--digest", str(file)], env=env, capture_output=True, text=True, timeout=300)
+        result = subprocess.run(
+            [sys.executable, programs.__file__, "--digest", str(file)],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert result.returncode == 0, result.stderr
         digests[threads] = json.loads(result.stdout)
     different = [text for text, one, two in zip(texts, digests["1"], digests["2"], strict=True) if one != two]
@@ -67,18 +83,18 @@ def test_one_thread_and_two_give_the_same_bits(adaptive: str, tmp_path: pathlib.
 
 
 def test_a_planted_difference_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = programs.run
+    real = program_runner.run
 
-    def wrong(program: programs.Program, device: str, seed: int = 0) -> programs.Results:
+    def wrong(program: program_runner.Program, device: str, seed: int = 0) -> program_runner.Results:
         seen, variables = real(program, device, seed)
-        if any("aten.mul.Tensor" in line.text for line in program) and programs._C.settings()["period"] == 3:
+        if any("aten.mul.Tensor" in line.text for line in program) and program_runner._C.settings()["period"] == 3:
             variables = {name: (form, value + 1) for name, (form, value) in variables.items()}
         return seen, variables
 
-    monkeypatch.setattr(programs, "run", wrong)
-    g = programs.draw_program(random.Random(5), ["aten::add.Tensor", "aten::sub.Tensor"], length=8)
+    monkeypatch.setattr(program_runner, "run", wrong)
+    g = program_generator.draw_program(random.Random(5), ["aten::add.Tensor", "aten::sub.Tensor"], length=8)
     g.line(f"aten.mul.Tensor({g.fresh((2,), torch.float32)}, 2)")
     with pytest.raises(AssertionError) as error:
-        programs.check_and_explain(g.program)
+        program_runner.check_and_explain(g.program)
     assert "flush every 3 against unfused" in str(error.value)
     assert len(str(error.value).split("FILE):\n")[1].splitlines()) == 2

@@ -41,7 +41,11 @@ pytestmark = pytest.mark.skipif(
 def commands() -> list[dict[str, str]]:
     """The compiler's command for every file of ours that can compute."""
     found = json.loads((BUILD / "compile_commands.json").read_text())
-    return [entry for entry in found if re.match(r"(device|fusion|engine)/", str(pathlib.Path(entry["file"]).relative_to(ROOT)))]
+    return [
+        entry
+        for entry in found
+        if re.match(r"(device|fusion|engine)/", str(pathlib.Path(entry["file"]).relative_to(ROOT)))
+    ]
 
 
 def flags_of(entry: dict[str, str]) -> tuple[str, ...]:
@@ -52,7 +56,9 @@ def flags_of(entry: dict[str, str]) -> tuple[str, ...]:
 
 def disassemble(file: pathlib.Path) -> dict[str, list[str]]:
     """The instructions of each function in an object or library."""
-    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-C", str(file)], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", "-C", str(file)], capture_output=True, text=True, check=True
+    ).stdout
     functions: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -86,7 +92,9 @@ def test_the_flags_of_every_file_forbid_contraction(tmp_path: pathlib.Path) -> N
     entries = commands()
     assert any("/device/host/" in entry["file"] for entry in entries)
     for flags in sorted({flags_of(entry) for entry in entries}):
-        assert not [flag for flag in flags if re.search(r"fast-math|Ofast|unsafe-math|associative|reciprocal-math", flag)], flags
+        assert not [
+            flag for flag in flags if re.search(r"fast-math|Ofast|unsafe-math|associative|reciprocal-math", flag)
+        ], flags
         folder = tmp_path / str(abs(hash(flags)))
         folder.mkdir()
         assert fused(compile_probe(folder, flags)) == {}, flags

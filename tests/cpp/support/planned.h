@@ -32,9 +32,13 @@ struct Planned {
   std::shared_ptr<Plan> plan;
 };
 
+/// Runs a program as one trace; also checks that a device with immutable buffers gives the same.
 inline Contents run_fused(const Program& program) {
   Recorder recorder(host_device(), {.adaptive = true}, {test_library(), {}, {}});
-  return run(program, recorder, host_device());
+  Contents contents = run(program, recorder, host_device());
+  Recorder functional(functional_device(), {.adaptive = true}, {test_library(), {}, {}});
+  EXPECT_EQ(difference(program, contents, run(program, functional, functional_device())), "") << print(program);
+  return contents;
 }
 
 /// The operators of each launch; also checks the values against operators evaluated one by one.

@@ -207,8 +207,7 @@ std::vector<BufferRef> make_buffers(const Program& program, device::Device& devi
     const auto nbytes = static_cast<int64_t>(from.bytes.size());
     buffers.push_back(BufferRef::adopt(new Buffer(nbytes)));
     if (from.fresh || nbytes == 0) continue;
-    buffers.back()->block = device.allocate(nbytes);
-    std::memcpy(buffers.back()->block->address(), from.bytes.data(), nbytes);
+    buffers.back()->block = device.copy_from_host(from.bytes.data(), nbytes);
   }
   return buffers;
 }
@@ -272,6 +271,11 @@ device::Device& host_device(int threads) {
   return threads == 1 ? *one : *two;
 }
 
+device::conformance::FunctionalDevice& functional_device() {
+  static const auto device = device::conformance::make_functional_device();
+  return *device;
+}
+
 // ------------------------------------------------------------------------------------------------------------ Texts
 
 std::string print(const Program& program) {
@@ -315,20 +319,11 @@ bool is_nan(DType dtype, const char* at) {
   float single;
   double twice;
   switch (dtype) {
-    case DType::kF16:
-      std::memcpy(&half, at, 2);
-      return (half & 0x7fff) > 0x7c00;
-    case DType::kBF16:
-      std::memcpy(&half, at, 2);
-      return (half & 0x7fff) > 0x7f80;
-    case DType::kF32:
-      std::memcpy(&single, at, 4);
-      return std::isnan(single);
-    case DType::kF64:
-      std::memcpy(&twice, at, 8);
-      return std::isnan(twice);
-    default:
-      return false;
+    case DType::kF16: std::memcpy(&half, at, 2); return (half & 0x7fff) > 0x7c00;
+    case DType::kBF16: std::memcpy(&half, at, 2); return (half & 0x7fff) > 0x7f80;
+    case DType::kF32: std::memcpy(&single, at, 4); return std::isnan(single);
+    case DType::kF64: std::memcpy(&twice, at, 8); return std::isnan(twice);
+    default: return false;
   }
 }
 

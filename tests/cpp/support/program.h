@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/flush/recorder.h"
+#include "tests/conformance/functional_device.h"
 
 namespace ae::fusion::testing {
 
@@ -100,8 +101,9 @@ Contents read_all(Recorder& recorder, const Program& program, const std::vector<
 template <class T>
 std::vector<T> read(Recorder& recorder, Buffer& buffer) {
   recorder.wait_for(buffer, false, FlushReason::value_read);
-  const auto* data = static_cast<const T*>(buffer.block->address());
-  return std::vector<T>(data, data + buffer.nbytes / static_cast<int64_t>(sizeof(T)));
+  std::vector<T> values(buffer.nbytes / static_cast<int64_t>(sizeof(T)));
+  if (buffer.block) recorder.device().copy_to_host(buffer.block, values.data());
+  return values;
 }
 
 /// Runs a program: `cuts` says after which operators to flush (shorter: not at all). A hidden buffer becomes invisible
@@ -124,6 +126,8 @@ inline constexpr int kSlowCopy = 3;
 
 /// Host devices with one and two threads, made once for all tests.
 device::Device& host_device(int threads = 2);
+/// A device whose buffers are immutable, made once for all tests.
+device::conformance::FunctionalDevice& functional_device();
 
 /// A short text of the program for failure messages.
 std::string print(const Program& program);

@@ -102,15 +102,9 @@ class Generator {
     Sizes sizes = shape_;
     if (!one_in(3)) return sizes;
     switch (below(4)) {
-      case 0:
-        sizes.erase(sizes.begin() + below(sizes.size()));
-        break;
-      case 1:
-        sizes[below(sizes.size())] = 1;
-        break;
-      case 2:
-        sizes = {count_of(sizes)};
-        break;
+      case 0: sizes.erase(sizes.begin() + below(sizes.size())); break;
+      case 1: sizes[below(sizes.size())] = 1; break;
+      case 2: sizes = {count_of(sizes)}; break;
       default:
         if (sizes.size() < 2) break;
         sizes[0] *= sizes[1];
@@ -216,21 +210,15 @@ class Generator {
         op.inputs = {input_view(op.sizes), input_view(op.sizes)};
         if (one_in(3)) op.inputs[1] = Input((below(100) - 50) / 8.0, op.common);
         return finish(op, op.common);
-      case 5:
-        return add_pointwise(op);
-      case 6:
-        return add_from_positions(op);
+      case 5: return add_pointwise(op);
+      case 6: return add_from_positions(op);
       case 7:
       case 8:
-      case 9:
-        return add_reduction(op);
+      case 9: return add_reduction(op);
       case 10:
-      case 11:
-        return add_row_operator(op);
-      case 12:
-        return add_layer_norm(op);
-      default:
-        return add_library();
+      case 11: return add_row_operator(op);
+      case 12: return add_layer_norm(op);
+      default: return add_library();
     }
   }
 
@@ -368,17 +356,10 @@ class Generator {
     if (op.sizes.empty()) return;
     op.reduced = one_in(2) ? 1u << (op.sizes.size() - 1) : 1u << below(op.sizes.size());
     switch (below(4)) {
-      case 0:
-        op.opcode = Opcode::softmax;
-        break;
-      case 1:
-        op.opcode = Opcode::log_softmax;
-        break;
-      case 2:
-        op.opcode = Opcode::softmax_backward;
-        break;
-      default:
-        op.opcode = Opcode::log_softmax_backward;
+      case 0: op.opcode = Opcode::softmax; break;
+      case 1: op.opcode = Opcode::log_softmax; break;
+      case 2: op.opcode = Opcode::softmax_backward; break;
+      default: op.opcode = Opcode::log_softmax_backward;
     }
     op.inputs = {input_view(op.sizes)};
     if (op.opcode == Opcode::softmax_backward || op.opcode == Opcode::log_softmax_backward)

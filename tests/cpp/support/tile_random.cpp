@@ -27,18 +27,12 @@ T pick_from(Random& random, const T (&items)[N]) {
 /// Numbers of ordinary size, small integers, and now and then a special value.
 double random_number(Random& random) {
   switch (pick(random, 20)) {
-    case 0:
-      return 0.0;
-    case 1:
-      return -0.0;
-    case 2:
-      return INFINITY;
-    case 3:
-      return NAN;
-    case 4:
-      return 1e30;
-    default:
-      return static_cast<double>(pick(random, 2001) - 1000) / (pick(random, 2) ? 1 : 64);
+    case 0: return 0.0;
+    case 1: return -0.0;
+    case 2: return INFINITY;
+    case 3: return NAN;
+    case 4: return 1e30;
+    default: return static_cast<double>(pick(random, 2001) - 1000) / (pick(random, 2) ? 1 : 64);
   }
 }
 Element random_element(Random& random, DType type) {

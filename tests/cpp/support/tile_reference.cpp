@@ -69,20 +69,14 @@ struct PointRun {
     const Element a = source(instr.a, i), b = source(instr.b, i), c = source(instr.c, i);
     switch (instr.op) {
       case Primitive::scalar:
-      case Primitive::broadcast:
-        return a;
-      case Primitive::iota:
-        return Element::of(index_of(instr.operand, i));
-      case Primitive::cast:
-        return fusion::convert(a, instr.type, instr.out);
-      case Primitive::select:
-        return a.get<bool>() ? b : c;
+      case Primitive::broadcast: return a;
+      case Primitive::iota: return Element::of(index_of(instr.operand, i));
+      case Primitive::cast: return fusion::convert(a, instr.type, instr.out);
+      case Primitive::select: return a.get<bool>() ? b : c;
       case Primitive::random_bits:
         return Element::of(fusion::random_bits(a.get<int64_t>(), b.get<int64_t>(), c.get<int64_t>()));
-      case Primitive::load:
-        return read(memory[tile_case.slots[instr.operand]], index_of(instr.operand, i), instr.type);
-      default:
-        return fusion::evaluate(instr.op, instr.type, a, b, c);
+      case Primitive::load: return read(memory[tile_case.slots[instr.operand]], index_of(instr.operand, i), instr.type);
+      default: return fusion::evaluate(instr.op, instr.type, a, b, c);
     }
   }
 
