@@ -183,8 +183,9 @@ Tensors foreach_norm(TensorList self, const Scalar& ord, std::optional<at::Scala
 Tensors foreach_max(TensorList self) {
   check_foreach_api_restrictions(self);
   for (const Tensor& tensor : self) {
-    TORCH_CHECK(tensor.numel() != 0, "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is "
-                                     "undefined.");
+    TORCH_CHECK(tensor.numel() != 0,
+                "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is "
+                "undefined.");
   }
   return collect(self.size(), [&](size_t i) { return Kernel<"max", &max_of_all>::functional(self[i]); });
 }
