@@ -16,6 +16,8 @@
 #include <ATen/ops/dot_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
+#include <algorithm>
+
 #include "engine/library/call.h"
 #include "engine/library/operators.h"
 #include "engine/record/record.h"
@@ -26,14 +28,19 @@ namespace {
 using Call = std::shared_ptr<const device::LibraryCall>;
 using Tensors = std::span<at::Tensor>;
 
-constexpr double kSmallProduct = 4e6;   // floating-point operations that are not worth a second piece
-constexpr double kLargeProduct = 32e6;  // from here on, eight pieces
-constexpr int64_t kPanel = 16;          // panels are multiples of a register tile
+constexpr double kSmallProduct = 4e6;  // floating-point operations that are not worth a second piece
+constexpr int64_t kPanel = 16;         // panels are multiples of a register tile
+constexpr int64_t kPanelAim = 256;     // every panel packs the other operand anew: narrower ones are slower
+constexpr int kMostPanels = 16;
 
-int pieces_for(double operations) {
+/// In how many panels an extent is cut: at least two, so that a small machine is busy.
+int pieces_for(double operations, int64_t extent) {
   if (operations < kSmallProduct) return 1;
-  return operations < kLargeProduct ? 4 : 8;
+  return static_cast<int>(std::clamp<int64_t>((extent + kPanelAim / 2) / kPanelAim, 2, kMostPanels));
 }
+
+/// In how many groups a batch of products is cut.
+int groups_for(double operations) { return operations < kSmallProduct ? 1 : 8; }
 
 struct Panels {
   bool rows = true;
@@ -42,9 +49,10 @@ struct Panels {
 
 /// Panels of the output's longer side.
 Panels panels_of(int64_t m, int64_t n, int64_t k) {
-  const int pieces = pieces_for(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
   const bool rows = m >= n;
-  return {rows, cut(rows ? m : n, pieces, kPanel)};
+  const int64_t extent = rows ? m : n;
+  const double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return {rows, cut(extent, pieces_for(operations, extent), kPanel)};
 }
 
 /// The operands of panel `piece`: self (if any), a, b, out.
@@ -88,7 +96,7 @@ Call make_addmm(const fusion::NodeView& node) {
 std::vector<Piece> batch_groups(const Piece& all) {
   const Operand &a = all[all.size() - 3], &b = all[all.size() - 2];
   const double operations = 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.sizes[2]);
-  const Cut groups = cut(a.sizes[0], pieces_for(operations));
+  const Cut groups = cut(a.sizes[0], groups_for(operations));
   std::vector<Piece> pieces(groups.count);
   for (int p = 0; p < groups.count; ++p)
     for (const Operand& operand : all) pieces[p].push_back(operand.narrow(0, groups.start(p), groups.length(p)));
@@ -114,7 +122,7 @@ Call make_addmv(const fusion::NodeView& node) {
   if (!has_self) all.insert(all.begin(), all.back());
   const bool same = !has_self || in_place(node, all);
   all[0] = all[0].expand(all[3].sizes);
-  const Cut rows = cut(all[3].sizes[0], pieces_for(2.0 * static_cast<double>(all[1].numel())), kPanel);
+  const Cut rows = cut(all[3].sizes[0], groups_for(2.0 * static_cast<double>(all[1].numel())), kPanel);
   std::vector<Piece> pieces;
   for (int p = 0; p < rows.count; ++p) {
     const auto part = [&](const Operand& operand) { return operand.narrow(0, rows.start(p), rows.length(p)); };
