@@ -94,7 +94,9 @@ std::string difference(const TestLaunch& a, const TestLaunch& b) {
 std::string describe(const device::Space& space) {
   std::string text = "space";
   for (int d = 0; d < space.rank; ++d) {
-    text += " " + std::to_string(space.sizes[d]) + (space.reduced >> d & 1 ? "r" : "");
+    text += ' ';
+    text += std::to_string(space.sizes[d]);
+    if (space.reduced >> d & 1) text += 'r';
   }
   return text;
 }
