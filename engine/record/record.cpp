@@ -230,22 +230,8 @@ DType throw_unsupported(c10::ScalarType type) {
 }  // namespace detail
 
 bool is_recordable(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Bool:
-    case c10::ScalarType::Byte:
-    case c10::ScalarType::Char:
-    case c10::ScalarType::Short:
-    case c10::ScalarType::Int:
-    case c10::ScalarType::Long:
-    case c10::ScalarType::UInt16:
-    case c10::ScalarType::UInt32:
-    case c10::ScalarType::UInt64:
-    case c10::ScalarType::Half:
-    case c10::ScalarType::BFloat16:
-    case c10::ScalarType::Float:
-    case c10::ScalarType::Double: return true;
-    default: return false;
-  }
+  const uint8_t dtype = detail::kDTypes[static_cast<size_t>(type)];
+  return dtype != detail::kNoDType && !is_complex(static_cast<DType>(dtype));
 }
 
 Input::Input(const c10::Scalar& scalar, c10::ScalarType type) : dtype_(to_dtype(type)) {

@@ -66,6 +66,7 @@ void merge(SegmentState& into, SegmentState& from, const Dims& dims, std::vector
   for (uint32_t write : from.writes) writes[write].value = renamed[writes[write].value];
   into.writes.insert(into.writes.end(), from.writes.begin(), from.writes.end());
   std::sort(into.writes.begin(), into.writes.end());  // program order
+  // No key is in both: a buffer that one segment of a launch writes is used by no other one of that launch.
   into.writes_of.merge(from.writes_of);
   into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
   into.separable &= from.separable;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cpp/support/planned.h"
+#include "tests/cpp/support/recording.h"
 
 namespace ae::fusion::testing {
 namespace {
@@ -20,15 +21,7 @@ class FunctionalPlans : public ::testing::Test {
   }
   BufferRef make(int64_t elements) { return BufferRef::adopt(new Buffer(elements * 4)); }
   /// out = a + value
-  void add(const BufferRef& a, double value, const BufferRef& out) {
-    const int64_t count = out->nbytes / 4, stride = 1;
-    Recorder::Node node(*recorder, Opcode::add, DType::kF32, 1, &count);
-    node.writer().input(a.get(), DType::kF32, 0, &stride);
-    node.writer().scalar(DType::kF32, scalar_word(value));
-    node.makes(*out.get());
-    node.writer().output(out.get(), DType::kF32, 0, &stride);
-    node.commit();
-  }
+  void add(const BufferRef& a, double value, const BufferRef& out) { testing::record_add(*recorder, a, value, out); }
   /// out = a, as a library operator
   void library_copy(const BufferRef& a, const BufferRef& out) {
     const int64_t count = out->nbytes / 4, stride = 1;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/cpp/support/program.h"
+#include "tests/cpp/support/recording.h"
 
 namespace ae::fusion::testing {
 namespace {
@@ -37,15 +38,7 @@ class RecorderTest : public ::testing::Test {
     node.commit();
   }
   /// out = a + value
-  void add(const BufferRef& a, double value, const BufferRef& out) {
-    const int64_t count = out->nbytes / 4, stride = 1;
-    Recorder::Node node(*recorder, Opcode::add, DType::kF32, 1, &count);
-    node.writer().input(a.get(), DType::kF32, 0, &stride);
-    node.writer().scalar(DType::kF32, scalar_word(value));
-    node.makes(*out.get());
-    node.writer().output(out.get(), DType::kF32, 0, &stride);
-    node.commit();
-  }
+  void add(const BufferRef& a, double value, const BufferRef& out) { testing::record_add(*recorder, a, value, out); }
   /// out = a, failing on negative elements.
   void checked_copy(const BufferRef& a, const BufferRef& out) { library(kCheckedCopy, a, out, true); }
   void library(int id, const BufferRef& a, const BufferRef& out, bool fence = false) {

@@ -16,6 +16,11 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 DTYPES = [torch.float32, torch.bfloat16]
 
 
+def name_of(value: Any) -> str:
+    """Return a test's name for an operator or a dtype."""
+    return value.formatted_name if isinstance(value, OpInfo) else str(value).removeprefix("torch.")
+
+
 def find_op(name: str, variant: str = "") -> OpInfo:
     return next(op for op in op_db if op.name == name and op.variant_test_name == variant)
 

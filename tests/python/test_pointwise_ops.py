@@ -12,7 +12,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 
-from opinfo import assert_like, check_errors, check_samples, same_error
+from opinfo import assert_like, check_errors, check_samples, name_of, same_error
 
 NAMES = """
     add sub rsub mul div floor_divide remainder fmod pow float_power atan2 hypot maximum minimum fmax fmin max min
@@ -29,10 +29,6 @@ NAMES = """
 OPERATORS = [op for op in op_db if op.name in NAMES]
 DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.bool]
 CASES = [(op, dtype) for op in OPERATORS for dtype in DTYPES if dtype in op.dtypes]
-
-
-def name_of(value: Any) -> str:
-    return value.formatted_name if isinstance(value, OpInfo) else str(value).removeprefix("torch.")
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES, ids=name_of)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 
-from opinfo import assert_like, check_errors, check_samples, check_threads, same_error
+from opinfo import assert_like, check_errors, check_samples, check_threads, name_of, same_error
 
 NAMES = """
     sum mean prod amax amin max min any all var std var_mean std_mean linalg.vector_norm norm logsumexp
@@ -19,10 +18,6 @@ NAMES = """
 OPERATORS = [op for op in op_db if op.name in NAMES.split() and op.variant_test_name not in ("nuc", "binary")]
 DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.bool]
 CASES = [(op, dtype) for op in OPERATORS for dtype in DTYPES if dtype in op.dtypes]
-
-
-def name_of(value: Any) -> str:
-    return value.formatted_name if isinstance(value, OpInfo) else str(value).removeprefix("torch.")
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES, ids=name_of)
