@@ -76,19 +76,38 @@ void check_binary(const char* name, T (*ours)(T, T), T (*c)(T, T)) {
 
 template <class T>
 void check_all() {
-#define AE_CHECK(f) check_unary<T>(#f, [](T x) { return ae::math::f(x); }, [](T x) { return T(std::f(x)); });
-  AE_CHECK(exp)
-  AE_CHECK(exp2)
-  AE_CHECK(expm1)
-  AE_CHECK(log)
-  AE_CHECK(log2) AE_CHECK(log10) AE_CHECK(log1p) AE_CHECK(sin) AE_CHECK(cos) AE_CHECK(tan) AE_CHECK(asin) AE_CHECK(acos)
-      AE_CHECK(atan) AE_CHECK(sinh) AE_CHECK(cosh) AE_CHECK(tanh) AE_CHECK(erf) AE_CHECK(erfc) AE_CHECK(sqrt)
-          AE_CHECK(floor) AE_CHECK(ceil) AE_CHECK(trunc) AE_CHECK(rint)
+#define AE_CHECK(f) check_unary<T>(#f, [](T x) { return ae::math::f(x); }, [](T x) { return T(std::f(x)); })
+  AE_CHECK(exp);
+  AE_CHECK(exp2);
+  AE_CHECK(expm1);
+  AE_CHECK(log);
+  AE_CHECK(log2);
+  AE_CHECK(log10);
+  AE_CHECK(log1p);
+  AE_CHECK(sin);
+  AE_CHECK(cos);
+  AE_CHECK(tan);
+  AE_CHECK(asin);
+  AE_CHECK(acos);
+  AE_CHECK(atan);
+  AE_CHECK(sinh);
+  AE_CHECK(cosh);
+  AE_CHECK(tanh);
+  AE_CHECK(erf);
+  AE_CHECK(erfc);
+  AE_CHECK(sqrt);
+  AE_CHECK(floor);
+  AE_CHECK(ceil);
+  AE_CHECK(trunc);
+  AE_CHECK(rint);
 #undef AE_CHECK
-              check_unary<T>("sigmoid", [](T x) { return ae::math::sigmoid(x); }, sigmoid_reference<T>);
+  check_unary<T>("sigmoid", [](T x) { return ae::math::sigmoid(x); }, sigmoid_reference<T>);
 #define AE_CHECK(f) \
-  check_binary<T>(#f, [](T x, T y) { return ae::math::f(x, y); }, [](T x, T y) { return T(std::f(x, y)); });
-  AE_CHECK(pow) AE_CHECK(atan2) AE_CHECK(hypot) AE_CHECK(copysign)
+  check_binary<T>(#f, [](T x, T y) { return ae::math::f(x, y); }, [](T x, T y) { return T(std::f(x, y)); })
+  AE_CHECK(pow);
+  AE_CHECK(atan2);
+  AE_CHECK(hypot);
+  AE_CHECK(copysign);
 #undef AE_CHECK
 }
 
