@@ -23,7 +23,7 @@ namespace ae {
   /* Unary, float and int unless said. */                                                                             \
   X(neg, 1)                                                                                                           \
   X(abs, 1)                                                                                                           \
-  X(sign, 1)        /* -1, 0, 1; NaN -> NaN as torch.sgn does for floats: (0 < x) - (x < 0), so NaN -> 0 */            \
+  X(sign, 1)        /* -1, 0, 1; NaN -> NaN as torch.sgn does for floats: (0 < x) - (x < 0), so NaN -> 0 */           \
   X(floor, 1)                                                                                                         \
   X(ceil, 1)                                                                                                          \
   X(trunc, 1)                                                                                                         \
@@ -49,7 +49,21 @@ namespace ae {
   X(tanh, 1)                                                                                                          \
   X(erf, 1)                                                                                                           \
   X(erfc, 1)                                                                                                          \
-  X(sigmoid, 1)     /* 1 / (1 + exp(-x)) */                                                                           \
+  X(asinh, 1)                                                                                                         \
+  X(acosh, 1)                                                                                                         \
+  X(atanh, 1)                                                                                                         \
+  X(erfinv, 1)                                                                                                        \
+  X(erfcx, 1)                                                                                                         \
+  X(lgamma, 1)                                                                                                        \
+  X(digamma, 1)                                                                                                       \
+  X(trigamma, 1)                                                                                                      \
+  X(i0, 1)                                                                                                            \
+  X(i0e, 1)                                                                                                           \
+  X(i1, 1)                                                                                                            \
+  X(i1e, 1)                                                                                                           \
+  X(ndtri, 1)                                                                                                         \
+  X(log_ndtr, 1)                                                                                                      \
+  X(sigmoid, 1)     /* 1 / (1 + exp(-x)); the last of the functions that are for floats only */                       \
   X(logical_not, 1) /* any dtype -> bool */                                                                           \
   X(bitwise_not, 1) /* ints and bool (bool: logical) */                                                               \
   X(is_nan, 1)      /* float -> bool */                                                                               \

@@ -35,6 +35,16 @@ int64_t read_number(const char* name, int64_t least, int64_t otherwise) {
   return value;
 }
 
+device::host::NativeTier::Mode read_tier() {
+  using Mode = device::host::NativeTier::Mode;
+  const auto text = value_of("NEURON_EAGER_KERNELS");
+  if (!text || *text == "auto") return Mode::background;
+  if (*text == "tile") return Mode::off;
+  TORCH_CHECK_VALUE(*text == "native", "[neuron] NEURON_EAGER_KERNELS is '", *text,
+                    "'; it may be auto, tile or native.");
+  return Mode::immediately;
+}
+
 void check_report() {
   const auto text = value_of("NEURON_FUSION_REPORT");
   if (!text || *text == "0" || *text == "1") return;
@@ -55,6 +65,7 @@ Environment read_environment() {
   environment.policy.window = read_number("NEURON_EAGER_WINDOW", 1, environment.policy.window);
   environment.policy.period = read_number("NEURON_EAGER_FLUSH_PERIOD", 0, 0);
   environment.threads = static_cast<int>(read_number("NEURON_EAGER_THREADS", 1, 0));
+  environment.native = read_tier();
   check_report();
   return environment;
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <string_view>
 
 #include "device/host/host_device.h"
 #include "engine/backend/one_thread.h"
@@ -22,7 +23,6 @@ using fusion::Recorder;
 struct Runtime {
   std::unique_ptr<device::Device> device;
   std::unique_ptr<Recorder> recorder;
-  bool launch_blocking = false;
 };
 
 // Leaked: storages, and with them blocks, outlive static destruction.
@@ -40,7 +40,19 @@ std::map<std::string, int64_t>& fallbacks() {
 }
 
 void forget_after_fork() {
+  detail::g_recorder.store(nullptr);
   if (g_runtime.exchange(nullptr) != nullptr) g_bad_fork.store(true);
+}
+
+// Autograd's threads keep the floating-point mode that they were born with; on the CPU, the backward pass runs in the
+// mode of the thread that asks for it.
+bool is_backward_thread() {
+  thread_local const bool is_one = [] {
+    char name[16] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    return std::string_view(name).starts_with("pt_autograd");
+  }();
+  return is_one;
 }
 
 Runtime& start() {
@@ -52,18 +64,21 @@ Runtime& start() {
       "the 'spawn' method instead (torch.multiprocessing.set_start_method('spawn')).");
   const Environment environment = read_environment();
   auto runtime = std::make_unique<Runtime>();
-  runtime->launch_blocking = environment.launch_blocking;
   device::host::HostOptions options;
   options.threads = environment.threads > 0 ? environment.threads : at::get_num_threads();
   options.thread_start = &prepare_one_thread;
+  options.native = environment.native;
   runtime->device = device::host::make_host_device(options);
   Recorder::Hooks hooks;
   hooks.library = &resolve_library;
   hooks.source_line = &current_source_line;
   hooks.check_interrupt = &check_signals;
+  hooks.takes_mode = &is_backward_thread;
   runtime->recorder = std::make_unique<Recorder>(*runtime->device, environment.policy, std::move(hooks));
   pthread_atfork(nullptr, nullptr, &forget_after_fork);
+  detail::g_launch_blocking.store(environment.launch_blocking, std::memory_order_relaxed);
   g_runtime.store(runtime.get(), std::memory_order_release);
+  detail::g_recorder.store(runtime->recorder.get(), std::memory_order_release);
   return *runtime.release();
 }
 
@@ -119,7 +134,12 @@ void without_gil(F&& function) {
 
 }  // namespace
 
-Recorder& recorder() { return *runtime().recorder; }
+namespace detail {
+std::atomic<Recorder*> g_recorder{nullptr};
+std::atomic<bool> g_launch_blocking{false};
+Recorder& start_recorder() { return *runtime().recorder; }
+}  // namespace detail
+
 device::Device& host_device() { return *runtime().device; }
 bool is_initialized() { return g_runtime.load(std::memory_order_acquire) != nullptr; }
 bool is_in_bad_fork() { return g_bad_fork.load(); }
@@ -137,11 +157,6 @@ void synchronize(FlushReason reason) {
 void flush(FlushReason reason) {
   Recorder& target = recorder();
   without_gil([&] { target.flush(reason); });
-}
-
-void after_record() {
-  if (runtime().launch_blocking) [[unlikely]]
-    synchronize(FlushReason::unfused);
 }
 
 void rethrow_for_torch() {

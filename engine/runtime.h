@@ -1,6 +1,7 @@
 // The process's one engine: device, recorder, settings from the environment. Made at the first use of the device.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,7 +15,7 @@ namespace ae::engine {
 /// The recorder of the default stream. The first call makes the host device and reads the environment; throws
 /// c10::Error (RuntimeError / ValueError) naming the variable when one of ours has an unknown value, and in a child of
 /// fork, where the device has no worker.
-fusion::Recorder& recorder();
+inline fusion::Recorder& recorder();
 device::Device& host_device();
 /// True when the device was made already.
 bool is_initialized();
@@ -26,7 +27,7 @@ void wait_for(fusion::Buffer& buffer, bool for_write, fusion::FlushReason reason
 void synchronize(fusion::FlushReason reason = fusion::FlushReason::synchronize);
 void flush(fusion::FlushReason reason);
 /// Call after an operator was recorded: under NEURON_LAUNCH_BLOCKING=1 it waits for the operator.
-void after_record();
+inline void after_record();
 
 /// Call in a catch block: throws the exception in flight as the one that PyTorch's users know (OutOfMemoryError, and
 /// for a failed operator its own error with the operator's file and line).
@@ -40,5 +41,25 @@ std::map<std::string, int64_t> fallback_counts();
 bool set_adaptive(bool on);
 /// Waits for what was submitted, so that nothing runs while the process ends. Flushes nothing.
 void shutdown();
+
+// ------------------------------------------------------------------------------------- Details of the recording path
+
+namespace detail {
+extern std::atomic<fusion::Recorder*> g_recorder;
+extern std::atomic<bool> g_launch_blocking;
+fusion::Recorder& start_recorder();
+}  // namespace detail
+
+inline fusion::Recorder& recorder() {
+  fusion::Recorder* started = detail::g_recorder.load(std::memory_order_acquire);
+  if (started) [[likely]]
+    return *started;
+  return detail::start_recorder();
+}
+
+inline void after_record() {
+  if (detail::g_launch_blocking.load(std::memory_order_relaxed)) [[unlikely]]
+    synchronize(fusion::FlushReason::unfused);
+}
 
 }  // namespace ae::engine

@@ -5,13 +5,10 @@
 
 #include <immintrin.h>
 
+#include "device/float_mode.h"
 #include "device/host/tile_machine.h"
 
 namespace ae::device::host {
-
-namespace {
-constexpr unsigned kFlushBits = 0x8040;  // flush to zero, denormals are zero
-}
 
 FloatModeScope::FloatModeScope(bool flush_denormal) : before_(_mm_getcsr()) {
   during_ = flush_denormal ? before_ | kFlushBits : before_ & ~kFlushBits;
@@ -22,33 +19,34 @@ FloatModeScope::~FloatModeScope() {
   if (during_ != before_) _mm_setcsr(before_);
 }
 
-void Executor::run(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal) {
+void Executor::run(const Launch& launch, const TileWork& work, void* const* addresses, const uint64_t* scalars,
+                   bool flush_denormal) {
   if (launch.library)
     run_library(launch, addresses, scalars, flush_denormal);
   else
-    run_tasks(launch, addresses, scalars, flush_denormal);
+    run_tasks(work, addresses, scalars, flush_denormal);
 }
 
-void Executor::run_tasks(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal) {
-  if (launch.shared_bytes > static_cast<int64_t>(shared_.size())) shared_.resize(launch.shared_bytes);
+void Executor::run_tasks(const TileWork& work, void* const* addresses, const uint64_t* scalars, bool flush_denormal) {
+  if (work.shared_bytes > static_cast<int64_t>(shared_.size())) shared_.resize(work.shared_bytes);
   std::byte* shared = shared_.data();
   const auto run_task = [&](int64_t t) {
     const FloatModeScope mode(flush_denormal);
-    const LaunchTask& task = launch.tasks[t];
+    const LaunchTask& task = work.tasks[t];
     for (int32_t r = task.first_range; r < task.last_range; ++r) {
-      const TileRange& range = launch.ranges[r];
-      run_tiles(launch.plans[range.plan], range.first, range.last, addresses, scalars,
-                shared + launch.shared_offsets[range.plan]);
+      const TileRange& range = work.ranges[r];
+      run_tiles(work.plans[range.plan], range.first, range.last, addresses, scalars,
+                shared + work.shared_offsets[range.plan]);
     }
   };
-  if (launch.tasks.size() == 1)
+  if (work.tasks.size() == 1)
     run_task(0);
-  else if (launch.tasks.size() > 1)
-    pool_.parallel(static_cast<int64_t>(launch.tasks.size()), run_task);
-  if (launch.split_plans.empty()) return;
+  else if (work.tasks.size() > 1)
+    pool_.parallel(static_cast<int64_t>(work.tasks.size()), run_task);
+  if (work.split_plans.empty()) return;
   const FloatModeScope mode(flush_denormal);
-  for (const int32_t plan : launch.split_plans) {
-    finish_tiles(launch.plans[plan], addresses, scalars, shared + launch.shared_offsets[plan]);
+  for (const int32_t plan : work.split_plans) {
+    finish_tiles(work.plans[plan], addresses, scalars, shared + work.shared_offsets[plan]);
   }
 }
 

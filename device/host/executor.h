@@ -26,10 +26,11 @@ class Executor {
  public:
   explicit Executor(Pool& pool) : pool_(pool) {}
   /// Runs one launch to its end. Throws what a library call threw (of several pieces: the first).
-  void run(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal);
+  void run(const Launch& launch, const TileWork& work, void* const* addresses, const uint64_t* scalars,
+           bool flush_denormal);
 
  private:
-  void run_tasks(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal);
+  void run_tasks(const TileWork& work, void* const* addresses, const uint64_t* scalars, bool flush_denormal);
   void run_library(const Launch& launch, void* const* addresses, const uint64_t* scalars, bool flush_denormal);
 
   Pool& pool_;

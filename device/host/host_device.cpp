@@ -32,7 +32,8 @@ class HostDevice final : public Device {
       : clock_(std::make_shared<StreamClock>()),
         memory_(std::make_unique<MemoryPool>(clock_)),
         pool_(options.threads, options.thread_start),
-        stream_(std::make_unique<HostStream>(pool_, *memory_, clock_)) {}
+        native_(options.native),
+        stream_(std::make_unique<HostStream>(pool_, *memory_, native_, clock_)) {}
 
   ~HostDevice() override {
     stream_.reset();
@@ -64,6 +65,7 @@ class HostDevice final : public Device {
   std::shared_ptr<StreamClock> clock_;
   std::unique_ptr<MemoryPool> memory_;
   Pool pool_;
+  NativeTier native_;
   std::unique_ptr<HostStream> stream_;
 };
 

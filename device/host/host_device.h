@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/device.h"
+#include "device/host/native_tier.h"
 
 namespace ae::device::host {
 
@@ -13,6 +14,7 @@ struct HostOptions {
   /// Called once on each thread that runs launches, before its first one: makes the host library (ATen, MKL, OpenMP)
   /// run on one thread there.
   std::function<void()> thread_start;
+  NativeTier::Mode native = NativeTier::Mode::background;
 };
 
 /// Makes the host device. One per process is the rule; tests make more.

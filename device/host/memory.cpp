@@ -1,5 +1,6 @@
 #include "device/host/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -179,6 +180,8 @@ PoolBlock* MemoryPool::grow(int64_t capacity) {
   if (resident_free_ > keep) trim(keep);
   const int64_t bytes = capacity < kOwnSegment ? kSegmentBytes : round_up(capacity, kHugePage);
   if (stats_.allocated + capacity > physical_memory()) return nullptr;
+  // A model that was made on the host and copied here leaves holes of its size in malloc's heap, which malloc keeps.
+  malloc_trim(0);
   void* memory = map_memory(bytes);
   if (!memory) return nullptr;
   stats_.reserved += bytes;

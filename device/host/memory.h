@@ -3,7 +3,8 @@
 //
 // Small blocks (up to 32 KiB) come from size classes with a free list each. Large ones are cut from segments by best
 // fit and merged with their free neighbours. Memory of large segments is resident only where it was touched, and goes
-// back to the system when the cache would grow beyond a quarter of what is in use.
+// back to the system when the cache would grow beyond a quarter of what is in use. Before the pool grows, what malloc
+// keeps of the host's freed memory goes back too.
 #pragma once
 
 #include <array>

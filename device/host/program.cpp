@@ -11,6 +11,8 @@ constexpr double kSerialCost = 150'000;  // a launch cheaper than this runs on o
 constexpr double kTaskCost = 200'000;    // about what a task should cost at least
 constexpr double kTasksAtMost = 64;
 
+constexpr int kRunsBeforeNative = 2;  // a program that ran so often will run again
+
 struct Lifetime {
   int32_t slot;
   int64_t bytes;
@@ -51,37 +53,39 @@ int64_t place(std::vector<Lifetime> lives, std::vector<Temporary>& out) {
   return total;
 }
 
-void plan_segments(const LaunchSpec& spec, Launch& launch) {
+TileWork plan_segments(const std::vector<Segment>& segments) {
+  TileWork work;
   double total = 0;
-  for (const Segment& segment : spec.segments) {
+  for (const Segment& segment : segments) {
     TilePlan plan = plan_tiles(segment);
     total += plan.tile_cost * static_cast<double>(plan.tiles);
-    launch.shared_offsets.push_back(launch.shared_bytes);
-    launch.shared_bytes += plan.shared_bytes;
-    if (plan.splits > 1) launch.split_plans.push_back(static_cast<int32_t>(launch.plans.size()));
-    launch.plans.push_back(std::move(plan));
+    work.shared_offsets.push_back(work.shared_bytes);
+    work.shared_bytes += plan.shared_bytes;
+    if (plan.splits > 1) work.split_plans.push_back(static_cast<int32_t>(work.plans.size()));
+    work.plans.push_back(std::move(plan));
   }
   const double target = total < kSerialCost ? total + 1 : std::max(kTaskCost, total / kTasksAtMost);
   double cost = 0;
   int32_t first_range = 0;
   const auto close_task = [&] {
-    const auto last = static_cast<int32_t>(launch.ranges.size());
-    if (last > first_range) launch.tasks.push_back({first_range, last});
+    const auto last = static_cast<int32_t>(work.ranges.size());
+    if (last > first_range) work.tasks.push_back({first_range, last});
     first_range = last;
     cost = 0;
   };
-  for (size_t p = 0; p < launch.plans.size(); ++p) {
-    const TilePlan& plan = launch.plans[p];
+  for (size_t p = 0; p < work.plans.size(); ++p) {
+    const TilePlan& plan = work.plans[p];
     for (int64_t tile = 0; tile < plan.tiles;) {
       const double room = std::max(1.0, (target - cost) / plan.tile_cost + 0.5);
       const int64_t n = room >= static_cast<double>(plan.tiles - tile) ? plan.tiles - tile : static_cast<int64_t>(room);
-      launch.ranges.push_back({static_cast<int32_t>(p), tile, tile + n});
+      work.ranges.push_back({static_cast<int32_t>(p), tile, tile + n});
       tile += n;
       cost += plan.tile_cost * static_cast<double>(n);
       if (cost >= target) close_task();
     }
   }
   close_task();
+  return work;
 }
 
 }  // namespace
@@ -101,8 +105,8 @@ HostProgram::HostProgram(ProgramSpec spec) : slots_(spec.slots), slot_bytes_(spe
       }
       for (int32_t scalar : segment.scalars) scalars_needed_ = std::max<int64_t>(scalars_needed_, scalar + 1);
     }
-    plan_segments(from, launch);
-    shared_bytes_ = std::max(shared_bytes_, launch.shared_bytes);
+    work_.push_back(plan_segments(from.segments));
+    launch.segments = std::move(from.segments);
     for (int32_t slot : from.library_slots) check_slot(slot);
     launch.library = std::move(from.library);
     launch.library_slots = std::move(from.library_slots);
@@ -114,6 +118,30 @@ HostProgram::HostProgram(ProgramSpec spec) : slots_(spec.slots), slot_bytes_(spe
       if (!is_temporary_[slot]) launch.free.push_back(slot);
     }
     launches_.push_back(std::move(launch));
+  }
+}
+
+void HostProgram::take_native_code(NativeTier& tier) const {
+  if (tier.mode() == NativeTier::Mode::off) return;
+  if (tier.mode() == NativeTier::Mode::background && runs_ < kRunsBeforeNative) {
+    ++runs_;
+    return;
+  }
+  if (runs_ >= 0) {  // the first time
+    runs_ = -1;
+    for (const TileWork& work : work_) {
+      for (const TilePlan& plan : work.plans) tier.request(plan.code, plan.layout == Layout::rows);
+    }
+  }
+  const uint64_t generation = tier.generation();
+  if (generation == native_generation_) return;
+  native_generation_ = generation;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const auto is_better = [](const TilePlan& plan) {
+      return plan.code->native(plan.layout == Layout::rows) != nullptr;
+    };
+    const auto& plans = work_[i].plans;
+    if (std::any_of(plans.begin(), plans.end(), is_better)) work_[i] = plan_segments(launches_[i].segments);
   }
 }
 

@@ -89,13 +89,13 @@ template <class Op, class T>
 struct Reduce {
   using V = math::Vec<T, kReductionLanes>;
 
-  static T combine(V lanes) {
-    T x[kReductionLanes];
-    lanes.store(x);
-    for (int step = kReductionLanes / 2; step >= 1; step /= 2) {
-      for (int l = 0; l < step; ++l) x[l] = combine_pair(x[l], x[l + step]);
+  template <int N>
+  static T combine(math::Vec<T, N> lanes) {
+    if constexpr (N > 4) {
+      return combine(Op::apply(math::low_half(lanes), math::high_half(lanes)));
+    } else {
+      return combine_pair(combine_pair(lanes[0], lanes[2]), combine_pair(lanes[1], lanes[3]));
     }
-    return x[0];
   }
   static T combine_pair(T x, T y) { return static_cast<T>(Op::apply(x, y)); }
 

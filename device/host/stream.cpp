@@ -37,8 +37,13 @@ bool spin_until(std::chrono::microseconds limit, F done) {
 
 }  // namespace
 
-HostStream::HostStream(Pool& pool, MemoryPool& memory, std::shared_ptr<StreamClock> clock)
-    : pool_(pool), memory_(memory), clock_(std::move(clock)), executor_(pool), process_generation_(watch_forks()) {
+HostStream::HostStream(Pool& pool, MemoryPool& memory, NativeTier& native, std::shared_ptr<StreamClock> clock)
+    : pool_(pool),
+      memory_(memory),
+      native_(native),
+      clock_(std::move(clock)),
+      executor_(pool),
+      process_generation_(watch_forks()) {
   worker_ = std::make_unique<std::thread>([this] { pool_.enter([this] { work(); }); });
 }
 
@@ -235,9 +240,11 @@ bool HostStream::run_launches(Run& run, LaunchError& error) {
     return false;
   }
   const std::vector<Launch>& launches = run.host_program->launches();
+  run.host_program->take_native_code(native_);
   for (size_t i = 0; i < launches.size(); ++i) {
     try {
-      executor_.run(launches[i], run.addresses.data(), run.scalars.data(), run.flush_denormal);
+      executor_.run(launches[i], run.host_program->work(i), run.addresses.data(), run.scalars.data(),
+                    run.flush_denormal);
     } catch (...) {
       error = {std::current_exception(), static_cast<int>(i)};
       if (run.token) {

@@ -19,7 +19,7 @@ namespace ae::device::host {
 
 class HostStream final : public Stream {
  public:
-  HostStream(Pool& pool, MemoryPool& memory, std::shared_ptr<StreamClock> clock);
+  HostStream(Pool& pool, MemoryPool& memory, NativeTier& native, std::shared_ptr<StreamClock> clock);
   /// Runs what is queued, then ends the worker.
   ~HostStream() override;
 
@@ -55,6 +55,7 @@ class HostStream final : public Stream {
 
   Pool& pool_;
   MemoryPool& memory_;
+  NativeTier& native_;
   std::shared_ptr<StreamClock> clock_;
   Executor executor_;
   const int process_generation_;

@@ -42,19 +42,27 @@ TileCode::TileCode(const TileProgram& program) : program_(program) {
   const auto resolve = [&](uint16_t& cell) {
     if (cell & kScalarMark) cell = static_cast<uint16_t>(scalar_cell(cell & ~kScalarMark));
   };
-  for (size_t i = 0; i < instrs_.size(); ++i) {
-    CodeInstr& instr = instrs_[i];
+  for (CodeInstr& instr : instrs_) {
     if (instr.kind == CodeInstr::load || instr.kind == CodeInstr::iota) continue;
-    for (uint16_t* cell : {&instr.a, &instr.b, &instr.c}) {
-      resolve(*cell);
-      if (*cell < values_.size()) values_[*cell].last_use = std::max(values_[*cell].last_use, static_cast<int32_t>(i));
-    }
+    for (uint16_t* cell : {&instr.a, &instr.b, &instr.c}) resolve(*cell);
   }
+  find_last_uses();
   assign_buffers();
+}
+
+void TileCode::find_last_uses() {
+  for (size_t i = 0; i < instrs_.size(); ++i) {
+    for_reads(*this, instrs_[i], [&](uint16_t cell) {
+      if (cell < values_.size()) values_[cell].last_use = std::max(values_[cell].last_use, static_cast<int32_t>(i));
+    });
+  }
 }
 
 void TileCode::translate(const TileInstr& instr, Draft& draft) {
   CodeInstr out{};
+  out.op = instr.op;
+  out.type = instr.type;
+  out.out = instr.out;
   out.level = instr.level;
   out.size = static_cast<uint8_t>(size_of(instr.op == Primitive::store ? instr.type : instr.out));
   out.operand = instr.operand;
@@ -91,12 +99,14 @@ void TileCode::element_instr(const TileInstr& instr, Draft& draft, CodeInstr out
     return value.dst;
   };
   // Scalars where a kernel wants a block of elements.
-  const auto materialize = [&](uint16_t& cell, int size) {
+  const auto materialize = [&](uint16_t& cell, DType type) {
     if (!(cell & kScalarMark)) return;
     CodeInstr fill = out;
     fill.kind = CodeInstr::element;
-    fill.kernel = fill_kernel(size);
-    fill.size = static_cast<uint8_t>(size);
+    fill.op = Primitive::scalar;
+    fill.type = fill.out = type;
+    fill.size = static_cast<uint8_t>(size_of(type));
+    fill.kernel = fill_kernel(fill.size);
     fill.a = fill.b = fill.c = cell;
     fill.phase = fill.level == Level::full ? Phase::full : Phase::before;
     cell = emit_value(fill, fill.level, false);
@@ -112,35 +122,37 @@ void TileCode::element_instr(const TileInstr& instr, Draft& draft, CodeInstr out
     if (instr.op == Primitive::scalar || instr.op == Primitive::broadcast) {
       if (instr.a.kind != TileSource::scalar) reject(instr, "wants a scalar");
       out.a = kScalarMark | instr.a.index;
+      out.op = Primitive::scalar;
+      out.type = out.out;
       out.kernel = fill_kernel(out.size);
     } else if (instr.op == Primitive::select) {
-      materialize(out.a, 1);
-      if ((out.b & kScalarMark) && (out.c & kScalarMark)) materialize(out.b, input_size);
+      materialize(out.a, DType::kBool);
+      if ((out.b & kScalarMark) && (out.c & kScalarMark)) materialize(out.b, instr.type);
       out.kernel = select_kernel(input_size, out.b & kScalarMark   ? Operands::sv
                                              : out.c & kScalarMark ? Operands::vs
                                                                    : Operands::vv);
     } else if (instr.op == Primitive::random_bits) {
-      materialize(out.a, 8);
+      materialize(out.a, DType::kI64);
       const bool scalar_key = (out.b & kScalarMark) && (out.c & kScalarMark);
       if (!scalar_key) {
-        materialize(out.b, 8);
-        materialize(out.c, 8);
+        materialize(out.b, DType::kI64);
+        materialize(out.c, DType::kI64);
       }
       out.kernel = random_kernel(scalar_key);
     } else if (arity == 2) {
-      if ((out.a & kScalarMark) && (out.b & kScalarMark)) materialize(out.a, input_size);
+      if ((out.a & kScalarMark) && (out.b & kScalarMark)) materialize(out.a, instr.type);
       out.kernel = binary_kernel(instr.op, instr.type,
                                  out.a & kScalarMark   ? Operands::sv
                                  : out.b & kScalarMark ? Operands::vs
                                                        : Operands::vv);
     } else {
-      materialize(out.a, input_size);
+      materialize(out.a, instr.type);
       out.kernel =
           instr.op == Primitive::cast ? cast_kernel(instr.type, instr.out) : unary_kernel(instr.op, instr.type);
     }
     if (!out.kernel) reject(instr, "not defined for this dtype");
   } else if (arity == 1) {
-    materialize(out.a, input_size);
+    materialize(out.a, instr.type);
   }
   if (arity < 2) out.b = out.a;
   if (arity < 3) out.c = out.b;
@@ -169,10 +181,22 @@ void TileCode::assign_buffers() {
   std::vector<uint16_t> spare[9];  // by element size
   std::vector<std::vector<int>> dying(instrs_.size());
   for (size_t v = 0; v < values_.size(); ++v) dying[values_[v].last_use].push_back(static_cast<int>(v));
+  const auto place = [&](uint16_t cell, int32_t at) {
+    CodeValue& value = values_[cell];
+    auto& pool = spare[value.size];
+    if (value.level == Level::full && !pool.empty()) {
+      value.buffer = pool.back();
+      pool.pop_back();
+    } else {
+      value.buffer = static_cast<uint16_t>(buffers_.size());
+      buffers_.push_back({value.level, value.size});
+    }
+    if (value.last_use == at && value.level == Level::full) pool.push_back(value.buffer);
+  };
   for (size_t i = 0; i < instrs_.size(); ++i) {
     const CodeInstr& instr = instrs_[i];
     // An element-wise result may take the place of an operand that is read here for the last time.
-    const bool in_place = instr.kind == CodeInstr::element;
+    const bool in_place = instr.kind == CodeInstr::element || instr.kind == CodeInstr::compiled;
     const auto release_dying = [&] {
       for (int v : dying[i]) {
         if (values_[v].level == Level::full && values_[v].definition != static_cast<int32_t>(i)) {
@@ -181,17 +205,10 @@ void TileCode::assign_buffers() {
       }
     };
     if (in_place) release_dying();
-    if (instr.kind != CodeInstr::store) {
-      CodeValue& value = values_[instr.dst];
-      auto& pool = spare[value.size];
-      if (value.level == Level::full && !pool.empty()) {
-        value.buffer = pool.back();
-        pool.pop_back();
-      } else {
-        value.buffer = static_cast<uint16_t>(buffers_.size());
-        buffers_.push_back({value.level, value.size});
-      }
-      if (value.last_use == static_cast<int32_t>(i) && value.level == Level::full) pool.push_back(value.buffer);
+    if (instr.kind == CodeInstr::compiled) {
+      for (const uint16_t cell : runs_[instr.run].writes) place(cell, static_cast<int32_t>(i));
+    } else if (instr.kind != CodeInstr::store) {
+      place(instr.dst, static_cast<int32_t>(i));
     }
     if (!in_place) release_dying();
   }

@@ -175,6 +175,12 @@ class Machine {
         break;
       }
       case CodeInstr::iota: iota_grid(plan_.accesses[i], grid, static_cast<int64_t*>(cells_[instr.dst])); break;
+      case CodeInstr::compiled: {
+        const CodeRun& run = code_.runs()[instr.run];
+        const int64_t groups = full_.pitch / kGroup;
+        run.by_row ? run.function(cells_, full_.outer_n, groups) : run.function(cells_, 1, full_.outer_n * groups);
+        break;
+      }
       case CodeInstr::broadcast: broadcast(plan_.layout, instr.size, cells_[instr.a], grid, cells_[instr.dst]); break;
       default: reduce(instr);
     }

@@ -27,12 +27,14 @@ int64_t chosen_tile(const TileCode& code, const TileOptions& options) {
   return tile;
 }
 
-/// Innermost dimension reduced: rows. A handful of kept points make poor columns, too.
-Layout chosen_layout(const Space& space, int64_t kept, const TileOptions& options) {
+/// Innermost dimension reduced: rows, unless they are so short that they fill no group. A handful of kept points make
+/// poor columns, too.
+Layout chosen_layout(const Space& space, int64_t kept, int64_t reduced, const TileOptions& options) {
   if (space.reduced == 0) return Layout::flat;
   if (options.layout >= 0) return options.layout == 0 ? Layout::rows : Layout::columns;
   const bool innermost_reduced = (space.reduced >> (space.rank - 1)) & 1;
-  return innermost_reduced || kept < 4 ? Layout::rows : Layout::columns;
+  const bool short_rows = reduced <= kGroup / 2 && kept >= kGroup;
+  return (innermost_reduced && !short_rows) || kept < 4 ? Layout::rows : Layout::columns;
 }
 
 /// Whether the reductions read operands as they are: then memory is read in place, and long rows are good for that.
@@ -122,7 +124,7 @@ bool store_can_be_direct(const TilePlan& plan, int32_t store) {
   if (cell >= values.size() || !is_full(plan, values[cell].level)) return false;
   const CodeValue& value = values[cell];
   const CodeInstr::Kind maker = instrs[value.definition].kind;
-  if (maker != CodeInstr::element && maker != CodeInstr::broadcast) return false;
+  if (maker != CodeInstr::element && maker != CodeInstr::broadcast && maker != CodeInstr::compiled) return false;
   const auto reads_slot = [&](uint16_t read) {
     if (read >= values.size()) return false;
     const int32_t definition = values[read].definition;
@@ -133,8 +135,10 @@ bool store_can_be_direct(const TilePlan& plan, int32_t store) {
     const CodeInstr& instr = instrs[i];
     if (instr.kind == CodeInstr::load) {
       if (plan.accesses[i].slot == slot) return false;
-    } else if (instr.kind != CodeInstr::iota && i != store) {
-      if (reads_slot(instr.a) || reads_slot(instr.b) || reads_slot(instr.c)) return false;
+    } else if (i != store) {
+      bool reads = false;
+      for_reads(*plan.code, instr, [&](uint16_t read) { reads |= reads_slot(read); });
+      if (reads) return false;
     }
     if (instr.kind == CodeInstr::store && i != store && (plan.accesses[i].slot == slot || instr.a == cell))
       return false;
@@ -153,10 +157,10 @@ void choose_direct(TilePlan& plan) {
   }
   plan.only_reduced = plan.direct;
   for (const CodeInstr& instr : instrs) {
-    if (instr.kind == CodeInstr::reduce || instr.kind == CodeInstr::load || instr.kind == CodeInstr::iota) continue;
-    for (const uint16_t cell : {instr.a, instr.b, instr.c}) {
+    if (instr.kind == CodeInstr::reduce) continue;
+    for_reads(*plan.code, instr, [&](uint16_t cell) {
       if (cell < values.size()) plan.only_reduced[values[cell].definition] = 0;
-    }
+    });
   }
   for (size_t i = 0; i < instrs.size(); ++i) {
     if (instrs[i].kind != CodeInstr::store || !store_can_be_direct(plan, static_cast<int32_t>(i))) continue;
@@ -204,7 +208,8 @@ TilePlan plan_tiles(const Segment& segment, const TileOptions& options) {
   if (!plan.code) throw std::invalid_argument("the executable was not loaded by a host device");
   const Space& space = segment.space;
   for (int d = 0; d < space.rank; ++d) ((space.reduced >> d) & 1 ? plan.reduced : plan.kept) *= space.sizes[d];
-  plan.layout = chosen_layout(space, plan.kept, options);
+  plan.layout = chosen_layout(space, plan.kept, plan.reduced, options);
+  if (const auto native = plan.code->native(plan.layout == Layout::rows)) plan.code = native;
   plan.scalars = segment.scalars;
   if (plan.scalars.size() < plan.code->program().scalars.size()) throw std::invalid_argument("scalars are missing");
   if (plan.kept == 0 || (plan.layout == Layout::flat && plan.kept == 0)) return plan;

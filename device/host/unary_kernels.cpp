@@ -6,7 +6,8 @@
 
 namespace ae::device::host {
 
-ElementKernel unary_math_kernel(Primitive op, DType type);  // unary_math.cpp
+ElementKernel unary_math_kernel(Primitive op, DType type);     // unary_math.cpp
+ElementKernel unary_special_kernel(Primitive op, DType type);  // unary_special.cpp
 
 namespace {
 
@@ -71,7 +72,10 @@ ElementKernel float_kernel(Primitive op, DType type) {
     case Primitive::is_nan: return unary_of<FloatIsNan, T, uint8_t>();
     case Primitive::is_inf: return unary_of<FloatIsInf, T, uint8_t>();
     case Primitive::logical_not: return unary_of<LogicalNot, T, uint8_t>();
-    default: return unary_math_kernel(op, type);
+    default: {
+      const ElementKernel elementary = unary_math_kernel(op, type);
+      return elementary ? elementary : unary_special_kernel(op, type);
+    }
   }
 }
 

@@ -58,17 +58,22 @@ using int_like = typename IntOfSize<sizeof(T)>::type;
 template <class T, int N, bool Leaf = (sizeof(T) * N <= kRegisterBytes)>
 struct Vec;
 
-/// What a type of the family is made of. Scalars are vectors of one lane.
+/// What a type of the family is made of. Scalars are vectors of one lane. (device/host/native/compiler/ir_vec.h adds a
+/// type that writes code instead of computing.)
 template <class V>
 struct VecTraits {
   using scalar = V;
   using mask = bool;
+  template <class To>
+  using rebind = To;
   static constexpr int lanes = 1;
 };
 template <class T, int N>
 struct VecTraits<Vec<T, N>> {
   using scalar = T;
   using mask = Vec<int_like<T>, N>;
+  template <class To>
+  using rebind = Vec<To, N>;
   static constexpr int lanes = N;
 };
 template <class V>
@@ -78,17 +83,9 @@ using mask_of = typename VecTraits<V>::mask;
 template <class V>
 inline constexpr int lanes_of = VecTraits<V>::lanes;
 
-template <class To, int N>
-struct Rebind {
-  using type = Vec<To, N>;
-};
-template <class To>
-struct Rebind<To, 1> {
-  using type = To;
-};
 /// The type with as many lanes as V whose lanes are To.
 template <class V, class To>
-using rebind = typename Rebind<To, lanes_of<V>>::type;
+using rebind = typename VecTraits<V>::template rebind<To>;
 
 /// One register.
 template <class T, int N>

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "engine/backend/address_map.h"
 #include "engine/backend/allocator.h"
@@ -36,9 +39,9 @@ class PlaceholderRange {
       TORCH_CHECK(size_ > int64_t{1} << 30, "[neuron] no address range could be reserved; is RLIMIT_AS set too low?");
     }
   }
-  void* slot(int64_t nbytes) {
-    const int64_t bytes = (nbytes + 63) & ~int64_t{63};
-    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= size_, "[neuron] a storage of ", nbytes,
+  /// `bytes`: a multiple of 64.
+  char* slot(int64_t bytes) {
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= size_, "[neuron] a storage of ", bytes,
                      " bytes is larger than the device");
     for (;;) {
       const int64_t at = cursor_.fetch_add(bytes, std::memory_order_relaxed) & (size_ - 1);
@@ -53,17 +56,64 @@ class PlaceholderRange {
   std::atomic<int64_t> cursor_{0};
 };
 
-void* placeholder(int64_t nbytes) {
-  static PlaceholderRange& range = *new PlaceholderRange;  // leaked: storages outlive static destruction
-  return nbytes == 0 ? nullptr : range.slot(nbytes);
-}
-
 int64_t physical_bytes() {
   return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
 std::atomic<int64_t> g_visible{0};
 std::atomic<int64_t> g_limit{physical_bytes()};
+
+// What small storages take from the shared counters each thread takes in larger pieces: atomic operations are a good
+// part of what recording costs.
+constexpr int64_t kSmallStorage = 4096, kUncounted = 64 << 10, kPiece = 1 << 20;
+
+// Without a constructor or destructor, which would be looked for at each access.
+struct ThreadShare {
+  int64_t uncounted;  // bytes that `g_visible` does not have yet; negative: has too many
+  int64_t most_uncounted;
+  bool was_started;
+  char* slot;  // placeholders for small storages
+  char* slots_end;
+};
+constinit thread_local ThreadShare t_share __attribute__((tls_model("initial-exec"))){};
+
+struct ThreadShareEnd {
+  ~ThreadShareEnd() {
+    g_visible.fetch_add(t_share.uncounted, std::memory_order_relaxed);
+    t_share.uncounted = t_share.most_uncounted = 0;  // objects of the thread that end later are counted at once
+  }
+};
+
+// Counts what a thread has not counted yet, if that is much. Returns what all storages have then, else nothing.
+std::optional<int64_t> count(int64_t nbytes) {
+  ThreadShare& share = t_share;
+  if (std::abs(nbytes) <= kSmallStorage) {
+    share.uncounted += nbytes;
+    if (std::abs(share.uncounted) < share.most_uncounted) [[likely]]
+      return std::nullopt;
+    if (!share.was_started) {
+      thread_local ThreadShareEnd end;
+      (void)&end;
+      share.was_started = true;
+      share.most_uncounted = kUncounted;
+    }
+    nbytes = std::exchange(share.uncounted, 0);
+  }
+  return g_visible.fetch_add(nbytes, std::memory_order_relaxed) + nbytes;
+}
+
+void* placeholder(int64_t nbytes) {
+  static PlaceholderRange& range = *new PlaceholderRange;  // leaked: storages outlive static destruction
+  if (nbytes == 0) return nullptr;
+  const int64_t bytes = (nbytes + 63) & ~int64_t{63};
+  if (bytes > kSmallStorage) return range.slot(bytes);
+  ThreadShare& share = t_share;
+  if (share.slots_end - share.slot < bytes) [[unlikely]] {
+    share.slot = range.slot(kPiece);
+    share.slots_end = share.slot + kPiece;
+  }
+  return std::exchange(share.slot, share.slot + bytes);
+}
 
 std::string mebibytes(int64_t bytes) {
   const int64_t tenths = bytes / (int64_t{1} << 20) * 10 + bytes % (int64_t{1} << 20) * 10 / (int64_t{1} << 20);
@@ -83,14 +133,14 @@ std::string mebibytes(int64_t bytes) {
 }
 
 void account(int64_t nbytes) {
-  const int64_t now = g_visible.fetch_add(nbytes, std::memory_order_relaxed) + nbytes;
-  if (now > g_limit.load(std::memory_order_relaxed)) [[unlikely]]
+  if (const auto now = count(nbytes); now && *now > g_limit.load(std::memory_order_relaxed)) [[unlikely]]
     throw_out_of_memory(nbytes);
 }
 
-// Takes over the reference to `buffer`, whose bytes are accounted.
+// Takes over the only reference to `buffer`, whose bytes are accounted.
 c10::DataPtr placeholder_pointer(BufferRef buffer) {
   void* slot = placeholder(buffer->nbytes);
+  buffer->own_by_storage();
   return {slot, buffer.release(), &detail::release_placeholder, kDevice};
 }
 
@@ -109,11 +159,24 @@ void materialize(c10::StorageImpl* storage) {
   storage->set_data_ptr_noswap(c10::DataPtr(address, context, &detail::release_address, kDevice));
 }
 
+// What recording makes, in memory that is used again.
+class NeuronStorage final : public c10::StorageImpl {
+ public:
+  using StorageImpl::StorageImpl;
+  static void* operator new(size_t) { return fusion::FreeList<NeuronStorage>::take(); }
+  static void operator delete(void* memory) noexcept { fusion::FreeList<NeuronStorage>::give(memory); }
+};
+class NeuronTensor final : public c10::TensorImpl {
+ public:
+  using TensorImpl::TensorImpl;
+  static void* operator new(size_t) { return fusion::FreeList<NeuronTensor>::take(); }
+  static void operator delete(void* memory) noexcept { fusion::FreeList<NeuronTensor>::give(memory); }
+};
+
 c10::intrusive_ptr<c10::StorageImpl> storage_on(BufferRef buffer) {
   const int64_t nbytes = buffer->nbytes;
-  auto storage =
-      c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(nbytes),
-                                            placeholder_pointer(std::move(buffer)), neuron_allocator(), true);
+  auto storage = c10::make_intrusive<NeuronStorage>(c10::StorageImpl::use_byte_size_t(), c10::SymInt(nbytes),
+                                                    placeholder_pointer(std::move(buffer)), neuron_allocator(), true);
   storage->set_materializer(&materialize);
   return storage;
 }
@@ -155,6 +218,13 @@ c10::intrusive_ptr<c10::StorageImpl> create_storage(c10::StorageImpl::use_byte_s
   return storage;
 }
 
+at::Tensor make_contiguous(c10::IntArrayRef sizes, caffe2::TypeMeta meta, size_t nbytes) {
+  auto impl = c10::make_intrusive<NeuronTensor>(c10::Storage(make_storage(static_cast<int64_t>(nbytes))),
+                                                c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), meta);
+  if (sizes.size() != 1 || sizes[0] != 0) impl->set_sizes_contiguous(sizes);
+  return at::Tensor(std::move(impl));
+}
+
 [[maybe_unused]] const bool g_registered = [] {
   c10::SetStorageImplCreate(kDeviceType, &create_storage);
   return true;
@@ -167,9 +237,9 @@ namespace detail {
 void release_placeholder(void* context) {
   auto* buffer = static_cast<Buffer*>(context);
   buffer->visible.store(false, std::memory_order_release);
-  g_visible.fetch_sub(buffer->nbytes, std::memory_order_relaxed);
-  if (is_initialized()) recorder().drop(*buffer);
-  buffer->release();
+  count(-buffer->nbytes);
+  if (buffer->held_epoch != 0 && is_initialized()) recorder().drop(*buffer);
+  buffer->release_by_storage();
 }
 
 void release_address(void* context) {
@@ -196,6 +266,7 @@ c10::DataPtr allocate_pointer(int64_t nbytes) {
   if (nbytes > 0) buffer->block = allocate(nbytes);
   void* address = nbytes > 0 ? buffer->block->address() : nullptr;
   addresses().add(buffer.get(), address);
+  buffer->own_by_storage();
   return {address, buffer.release(), &detail::release_address, kDevice};
 }
 
@@ -209,11 +280,12 @@ c10::intrusive_ptr<c10::StorageImpl> make_storage(device::BlockRef block, int64_
 
 at::Tensor make_tensor(c10::IntArrayRef sizes, at::ScalarType dtype) {
   const auto meta = c10::scalarTypeToTypeMeta(dtype);
-  const size_t nbytes = at::detail::computeStorageNbytesContiguous(sizes, meta.itemsize());
-  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::Storage(make_storage(static_cast<int64_t>(nbytes))),
-                                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), meta);
-  if (sizes.size() != 1 || sizes[0] != 0) impl->set_sizes_contiguous(sizes);
-  return at::Tensor(std::move(impl));
+  return make_contiguous(sizes, meta, at::detail::computeStorageNbytesContiguous(sizes, meta.itemsize()));
+}
+
+at::Tensor make_tensor_like(const c10::TensorImpl& shape, at::ScalarType dtype) {
+  const auto meta = c10::scalarTypeToTypeMeta(dtype);
+  return make_contiguous(shape.sizes(), meta, static_cast<size_t>(shape.numel()) * meta.itemsize());
 }
 
 at::Tensor make_tensor(c10::IntArrayRef sizes, c10::IntArrayRef strides, at::ScalarType dtype) {
@@ -291,7 +363,7 @@ c10::Storage adopt_host_storage(const c10::Storage& host) {
   return make_storage(std::move(block), nbytes);
 }
 
-int64_t visible_bytes() { return g_visible.load(std::memory_order_relaxed); }
+int64_t visible_bytes() { return g_visible.load(std::memory_order_relaxed) + t_share.uncounted; }
 
 int64_t memory_limit() { return g_limit.load(std::memory_order_relaxed); }
 

@@ -58,6 +58,8 @@ c10::intrusive_ptr<c10::StorageImpl> make_storage(device::BlockRef block, int64_
 /// A new neuron tensor without memory. `strides` in elements; the storage just fits. [fast]
 at::Tensor make_tensor(c10::IntArrayRef sizes, c10::IntArrayRef strides, at::ScalarType dtype);
 at::Tensor make_tensor(c10::IntArrayRef sizes, at::ScalarType dtype);  // contiguous
+/// Contiguous, of the shape of a tensor that exists, with a dtype that is no wider than its.
+at::Tensor make_tensor_like(const c10::TensorImpl& shape, at::ScalarType dtype);
 /// A new neuron tensor over a storage.
 at::Tensor make_tensor(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset,
                        at::ScalarType dtype);
@@ -85,7 +87,8 @@ at::Tensor host_alias(const at::Tensor& tensor, c10::Storage host);
 /// A neuron storage on a CPU storage's memory, without a copy where its address is aligned.
 c10::Storage adopt_host_storage(const c10::Storage& host);
 
-/// Bytes of all storages that can be seen, and the most that there may be (negative: what the machine has).
+/// Bytes of all storages that can be seen (of small ones, other threads may have some 64 KiB each that are not counted
+/// yet), and the most that there may be (negative: what the machine has).
 int64_t visible_bytes();
 int64_t memory_limit();
 void set_visible_limit(int64_t bytes);

@@ -2,17 +2,12 @@
 //
 //   index_select        in(self, index [n]) -> out; attribute 0: the dimension
 //   embedding           in(weight [rows, width], indices) -> out [indices…, width] (contiguous)
-//   index               in(self, indices…) -> out; attribute 0: bit d says that dimension d has an index
-//   index_put           in(self, values, indices…) -> self; attributes: as index; accumulate; unsafe
-//   gather              in(self, index) -> out; attribute 0: the dimension
-//   scatter             in(self, index[, source]) -> out (or self); attributes: the dimension; 0 = source, 1 = add the
-//                       source, 2 = scalar 0
+//   index               in(self, indices…) -> out; attribute 0: bit d says that the list of indices has one at d
+//   index_put           in(self, values, indices…) -> self; attributes: as index; accumulate; unsafe. Masks may be
+//                       among the indices
 #include <ATen/ops/_index_put_impl_cpu_dispatch.h>
-#include <ATen/ops/gather_cpu_dispatch.h>
 #include <ATen/ops/index_cpu_dispatch.h>
 #include <ATen/ops/index_select_cpu_dispatch.h>
-#include <ATen/ops/scatter_add_cpu_dispatch.h>
-#include <ATen/ops/scatter_cpu_dispatch.h>
 
 #include <algorithm>
 
@@ -106,43 +101,11 @@ Call make_index_put(const fusion::NodeView& node) {
   });
 }
 
-Call make_gather(const fusion::NodeView& node) {
-  const Piece all = whole(node);
-  const auto dim = attributes_of(node)[0];
-  std::vector<Piece> pieces{all};
-  if (dim != 0) {
-    const Cut stretches = stretches_of(all[2].sizes[0], all[2].numel());
-    pieces.assign(stretches.count, all);
-    for (int p = 0; p < stretches.count; ++p)
-      for (Operand& operand : pieces[p]) operand = operand.narrow(0, stretches.start(p), stretches.length(p));
-  }
-  return make_call(std::move(pieces),
-                   [dim](Tensors t, Scalars) { at::cpu::gather_outf(t[0], dim, t[1], false, t[2]); });
-}
-
-Call make_scatter(const fusion::NodeView& node) {
-  const Piece all = whole(node);
-  const auto attributes = attributes_of(node);
-  const bool same = node.inputs.front().buffer == node.outputs.front().buffer && all.front() == all.back();
-  return make_call({all}, [dim = attributes[0], mode = attributes[1], same](Tensors t, Scalars scalars) {
-    at::Tensor& out = t.back();
-    const at::Tensor& self = same ? out : t[0];
-    if (mode == 0)
-      at::cpu::scatter_outf(self, dim, t[1], t[2], out);
-    else if (mode == 1)
-      at::cpu::scatter_add_outf(self, dim, t[1], t[2], out);
-    else
-      at::cpu::scatter_outf(self, dim, t[1], at::Scalar(scalars[0]), out);
-  });
-}
-
 }  // namespace
 
 const int kIndexSelect = register_library("index_select", make_index_select);
 const int kEmbedding = register_library("embedding", make_embedding);
 const int kIndex = register_library("index", make_index);
 const int kIndexPut = register_library("index_put", make_index_put);
-const int kGather = register_library("gather", make_gather);
-const int kScatter = register_library("scatter", make_scatter);
 
 }  // namespace ae::engine::library

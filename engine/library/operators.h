@@ -4,11 +4,12 @@
 
 namespace ae::engine::library {
 
-extern const int kMm, kAddmm, kBmm, kBaddbmm, kAddmv, kDot;                       // matmul.cpp
-extern const int kAttention, kAttentionBackward;                                  // attention.cpp
-extern const int kIndexSelect, kEmbedding, kIndex, kIndexPut, kGather, kScatter;  // index.cpp
-extern const int kEmbeddingBackward;                                              // embedding_backward.cpp
-extern const int kCheckTargets;                                                   // check.cpp
-extern const int kCat;                                                            // cat.cpp
+extern const int kMm, kAddmm, kBmm, kBaddbmm, kAddmv, kDot;    // matmul.cpp
+extern const int kAttention, kAttentionBackward;               // attention.cpp
+extern const int kIndexSelect, kEmbedding, kIndex, kIndexPut;  // index.cpp
+extern const int kEmbeddingBackward;                           // embedding_backward.cpp
+extern const int kCheckTargets;                                // check.cpp
+extern const int kCheckDivisor, kCheckProbabilities;           // check_operands.cpp
+extern const int kCat;                                         // cat.cpp
 
 }  // namespace ae::engine::library

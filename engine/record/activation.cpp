@@ -1,15 +1,17 @@
-// Activation functions, their backwards, and the mean-squared-error loss.
-#include <ATen/core/Reduction.h>
-
+// Activation functions of one tensor, and their backwards.
 #include "engine/record/kernel.h"
 #include "engine/record/pointwise.h"
-#include "engine/record/reduce.h"
 
 namespace ae::engine {
 namespace {
 
 bool threshold(Call& call, const at::Tensor& self, const at::Scalar& threshold, const at::Scalar& value) {
-  return call.record(Opcode::threshold, kFloatOnly, {self, Arg::parameter(threshold), Arg::parameter(value)});
+  const at::ScalarType type = self.scalar_type();
+  if (contains(kInts, type)) {
+    for (const at::Scalar* number : {&threshold, &value})
+      if (!number->isIntegral(/*includeBool=*/true) || !fits(*number, type)) return false;
+  }
+  return call.record(Opcode::threshold, kArithmetic, {self, Arg::parameter(threshold), Arg::parameter(value)});
 }
 
 bool threshold_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& threshold) {
@@ -34,7 +36,9 @@ bool elu(Call& call, const at::Tensor& self, const at::Scalar& alpha, const at::
 }
 
 bool hardtanh(Call& call, const at::Tensor& self, const at::Scalar& low, const at::Scalar& high) {
-  return call.record(Opcode::clamp, kFloatOnly, {self, Arg::parameter(low), Arg::parameter(high)});
+  // Of integers a clamp; unsigned ones, which PyTorch allows under conditions, are left to it.
+  static constexpr Rule kSigned{Rule::kCommon, kFloats | (kInts & ~type_bit(at::kByte))};
+  return call.record(Opcode::clamp, kSigned, {self, Arg::parameter(low), Arg::parameter(high)});
 }
 
 /// Attribute of gelu: 0 erf, 1 tanh; -1 for a name that PyTorch does not know.
@@ -67,47 +71,51 @@ bool rounds_in_between(const at::Tensor& self) {
 
 bool logit(Call& call, const at::Tensor& self, std::optional<double> eps) {
   if (rounds_in_between(self)) {
-    if (eps) return false;
-    Call rest, odds;
-    const at::Scalar one(1);
-    return rest.record(Opcode::sub, kFloatOnly, {Arg::number(one), self}) &&
-           odds.record(Opcode::div, kFloatOnly, {self, rest.result}) &&
+    Call clamped, rest, odds;
+    const at::Scalar one(1), low(eps.value_or(0)), high(1 - eps.value_or(0));
+    if (eps && !clamped.record(Opcode::clamp, kFloatOnly, {self, Arg::parameter(low), Arg::parameter(high)})) {
+      return false;
+    }
+    const at::Tensor& p = eps ? clamped.result : self;
+    return rest.record(Opcode::sub, kFloatOnly, {Arg::number(one), p}) &&
+           odds.record(Opcode::div, kFloatOnly, {p, rest.result}) &&
            call.record(Opcode::log, kFloatOnly, {odds.result});
   }
   if (!eps) return call.record(Opcode::logit, kToFloat, {self});
   const at::Scalar low(*eps), high(1 - *eps);
   Call clamped;
-  return clamped.record(Opcode::clamp, kFloatOnly, {self, Arg::parameter(low), Arg::parameter(high)}) &&
+  return clamped.record(Opcode::clamp, kToFloat, {self, Arg::parameter(low), Arg::parameter(high)}) &&
          call.record(Opcode::logit, kFloatOnly, {clamped.result});
 }
 
-bool squared_difference(Call& call, const at::Tensor& self, const at::Tensor& target) {
-  if (!rounds_in_between(self) || !rounds_in_between(target)) {
-    return call.record(Opcode::mse, kFloatOnly, {self, target});
-  }
-  Call difference;
-  return difference.record(Opcode::sub, kFloatOnly, {self, target}) &&
-         call.record(Opcode::square, kFloatOnly, {difference.result});
+/// The input's places of no gradient, or of one that is not a number, as `eps` has them.
+bool logit_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, std::optional<double> eps) {
+  const at::Scalar low(eps.value_or(0)), high(1 - eps.value_or(0));
+  return call.record(Opcode::logit_backward, kFloatOnly, {grad, self, Arg::parameter(low), Arg::parameter(high)},
+                     {eps ? 0 : 1});
 }
 
-bool mse_loss(Call& call, const at::Tensor& self, const at::Tensor& target, int64_t reduction) {
-  if (reduction == at::Reduction::None) return squared_difference(call, self, target);
-  if (reduction != at::Reduction::Mean && reduction != at::Reduction::Sum) return false;
-  Call squares;
-  return squared_difference(squares, self, target) &&
-         (reduction == at::Reduction::Mean ? mean(call, squares.result, {}, false, std::nullopt)
-                                           : sum(call, squares.result, {}, false, std::nullopt));
+bool elu_backward(Call& call, const at::Tensor& grad, const at::Scalar& alpha, const at::Scalar& scale,
+                  const at::Scalar& input_scale, bool is_result, const at::Tensor& self_or_result) {
+  if (is_result && !alpha.isComplex() && alpha.toDouble() < 0) return false;
+  return call.record(Opcode::elu_backward, kFloatOnly,
+                     {grad, self_or_result, Arg::parameter(alpha), Arg::parameter(scale), Arg::parameter(input_scale)},
+                     {is_result ? 1 : 0});
 }
 
-bool mse_loss_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Tensor& target,
-                       int64_t reduction) {
-  if (!self.sizes().equals(target.sizes()) || grad.dim() > self.dim() || self.scalar_type() != target.scalar_type() ||
-      self.scalar_type() != grad.scalar_type()) {
-    return false;
-  }
-  const at::Scalar scale(reduction == at::Reduction::Mean ? 2.0 / static_cast<double>(self.numel()) : 2.0);
-  call.make_contiguous();
-  return call.record(Opcode::scaled_difference, kFloatOnly, {grad, self, target, Arg::parameter(scale)});
+bool hardtanh_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& low,
+                       const at::Scalar& high) {
+  return call.record(Opcode::hardtanh_backward, kFloatOnly, {grad, self, Arg::parameter(low), Arg::parameter(high)});
+}
+
+template <Opcode opcode>
+bool shrink(Call& call, const at::Tensor& self, const at::Scalar& lambda) {
+  if (opcode == Opcode::softshrink && (lambda.isComplex() || !(lambda.toDouble() >= 0))) return false;
+  return call.record(opcode, kFloatOnly, {self, Arg::parameter(lambda)});
+}
+
+bool shrink_backward(Call& call, const at::Tensor& grad, const at::Tensor& self, const at::Scalar& lambda) {
+  return call.record(Opcode::shrink_backward, kFloatOnly, {grad, self, Arg::parameter(lambda)});
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -136,10 +144,27 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_FUNCTIONAL(m, "sigmoid_backward", (binary<Opcode::sigmoid_backward, kFloatOnly>));
   AE_OUT(m, "sigmoid_backward.grad_input", (binary<Opcode::sigmoid_backward, kFloatOnly>));
   AE_FORMS(m, "logit", "", ".out", logit);
-  AE_FUNCTIONAL(m, "mse_loss", mse_loss);
-  AE_OUT(m, "mse_loss.out", mse_loss);
-  AE_FUNCTIONAL(m, "mse_loss_backward", mse_loss_backward);
-  AE_OUT(m, "mse_loss_backward.grad_input", mse_loss_backward);
+  AE_FUNCTIONAL(m, "logit_backward", logit_backward);
+  AE_OUT(m, "logit_backward.grad_input", logit_backward);
+  AE_FUNCTIONAL(m, "elu_backward", elu_backward);
+  AE_OUT(m, "elu_backward.grad_input", elu_backward);
+  AE_FORMS(m, "hardsigmoid", "", ".out", (unary<Opcode::hardsigmoid, kFloatOnly>));
+  AE_FUNCTIONAL(m, "hardsigmoid_backward", (binary<Opcode::hardsigmoid_backward, kFloatOnly>));
+  AE_OUT(m, "hardsigmoid_backward.grad_input", (binary<Opcode::hardsigmoid_backward, kFloatOnly>));
+  AE_FORMS(m, "hardswish", "", ".out", (unary<Opcode::hardswish, kFloatOnly>));
+  AE_FUNCTIONAL(m, "hardswish_backward", (binary<Opcode::hardswish_backward, kFloatOnly>));
+  AE_FUNCTIONAL(m, "hardtanh_backward", hardtanh_backward);
+  AE_OUT(m, "hardtanh_backward.grad_input", hardtanh_backward);
+  AE_FUNCTIONAL(m, "hardshrink", shrink<Opcode::hardshrink>);
+  AE_OUT(m, "hardshrink.out", shrink<Opcode::hardshrink>);
+  AE_FUNCTIONAL(m, "hardshrink_backward", shrink_backward);
+  AE_OUT(m, "hardshrink_backward.grad_input", shrink_backward);
+  AE_FUNCTIONAL(m, "softshrink", shrink<Opcode::softshrink>);
+  AE_OUT(m, "softshrink.out", shrink<Opcode::softshrink>);
+  AE_FUNCTIONAL(m, "softshrink_backward", shrink_backward);
+  AE_OUT(m, "softshrink_backward.grad_input", shrink_backward);
+  AE_FORMS(m, "mish", "", ".out", (unary<Opcode::mish, kFloatOnly>));
+  AE_FUNCTIONAL(m, "mish_backward", (binary<Opcode::mish_backward, kFloatOnly>));
 }
 
 }  // namespace

@@ -29,8 +29,20 @@ struct CatShape final : at::meta::structured_cat {
   Tensor given;
 };
 
-/// A node counts its operands in eight bits; longer lists go to the fallback.
+/// A node counts its operands in eight bits; of longer lists each node writes a stretch of the result.
 constexpr size_t kMostInputs = 200;
+
+void record_parts(at::TensorList inputs, int64_t dim, const Tensor& result) {
+  if (inputs.size() <= kMostInputs) return record_library(library::kCat, inputs, {result}, {dim});
+  int64_t position = 0;
+  for (size_t first = 0; first < inputs.size(); first += kMostInputs) {
+    const auto part = inputs.slice(first, std::min(kMostInputs, inputs.size() - first));
+    int64_t length = 0;
+    for (const Tensor& tensor : part) length += tensor.sizes()[dim];
+    record_library(library::kCat, part, {result.narrow(dim, position, length)}, {dim});
+    position += length;
+  }
+}
 
 bool record_cat(Call& call, const at::ITensorListRef& list, int64_t dim) {
   const auto tensors = list.materialize();
@@ -48,10 +60,9 @@ bool record_cat(Call& call, const at::ITensorListRef& list, int64_t dim) {
     if (!call.is_functional() && call.target().storage().is_alias_of(tensor.storage())) return false;
     if (tensor.numel() != 0) inputs.push_back(tensor);
   }
-  if (inputs.size() > kMostInputs) return false;
   const at::ScalarType type = call.is_functional() ? shape.type : call.target().scalar_type();
   if (!is_recordable(type) || !prepare_result(call, shape.sizes, type, {}, shape.strides)) return false;
-  if (!inputs.empty()) record_library(library::kCat, inputs, {result_of(call)}, {decided.dim});
+  if (!inputs.empty()) record_parts(inputs, decided.dim, result_of(call));
   return true;
 }
 

@@ -1,15 +1,11 @@
 // Embedding and the gradient of its weight.
 #include "engine/library/operators.h"
-#include "engine/record/kernel.h"
-#include "engine/record/known.h"
-#include "engine/record/result.h"
+#include "engine/record/update.h"
 
 namespace ae::engine {
 namespace {
 
 using at::Tensor;
-
-bool is_index(const Tensor& tensor) { return tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt; }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding_idx, bool scale_grad_by_freq,
                  bool sparse) {

@@ -20,6 +20,15 @@ at::Tensor without_expansion(const at::Tensor& self) {
   return view.is_non_overlapping_and_dense() ? view : at::Tensor();
 }
 
+/// Whole numbers that fill all of a Buffer are known from now on (see known.h).
+void note_value(const at::Tensor& self, const at::Scalar& value) {
+  if (self.scalar_type() != at::kLong || !self.is_non_overlapping_and_dense()) return;
+  fusion::Buffer& buffer = *buffer_of(self);
+  if (static_cast<int64_t>(self.nbytes()) != buffer.nbytes) return;
+  buffer.low = buffer.high = value.to<int64_t>();
+  buffer.known.store(fusion::Buffer::kRange, std::memory_order_relaxed);
+}
+
 /// Throws PyTorch's error where a number does not fit into a dtype.
 void check_fits(const at::Scalar& value, at::ScalarType type) {
   switch (type) {
@@ -115,7 +124,9 @@ at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
   const at::ScalarType type = self.scalar_type();
   check_fits(value, type);
   if (self.numel() == 0) return self;
-  return fill_with(self, contains(kFloats | kInts | kBools, type) ? number_input(value, type) : Input(value, type));
+  fill_with(self, contains(kFloats | kInts | kBools, type) ? number_input(value, type) : Input(value, type));
+  note_value(self, value);
+  return self;
 }
 
 at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }

@@ -195,6 +195,11 @@ void foreach_zero(TensorList self) {
   for (const Tensor& tensor : self) zero(writable(tensor));
 }
 
+void foreach_copy(TensorList self, TensorList source, bool non_blocking) {
+  check_foreach_api_restrictions(self, source);
+  for (size_t i = 0; i < self.size(); ++i) self[i].copy_(source[i], non_blocking);  // counts a version itself
+}
+
 #define AE_FOREACH_UNARY(name, rule)                                                                  \
   m.impl("_foreach_" #name, &ForeachUnary<#name, #name "_", &unary<Opcode::name, rule>>::functional); \
   m.impl("_foreach_" #name "_", &ForeachUnary<#name, #name "_", &unary<Opcode::name, rule>>::in_place)
@@ -293,6 +298,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_foreach_norm.Scalar", &foreach_norm);
   m.impl("_foreach_max", &foreach_max);
   m.impl("_foreach_zero_", &foreach_zero);
+  m.impl("_foreach_copy_", &foreach_copy);
 }
 
 }  // namespace

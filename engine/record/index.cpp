@@ -1,16 +1,15 @@
 // Selecting and putting elements by index tensors.
 #include <ATen/ExpandUtils.h>
-#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/index.h>
 #include <ATen/ops/index_meta.h>
 
 #include <bit>
 
 #include "engine/library/operators.h"
-#include "engine/record/kernel.h"
-#include "engine/record/known.h"
-#include "engine/record/result.h"
+#include "engine/record/data_shape.h"
+#include "engine/record/update.h"
 
 namespace ae::engine {
 namespace {
@@ -18,34 +17,30 @@ namespace {
 using at::Tensor;
 using IndexList = c10::List<std::optional<Tensor>>;
 
-bool is_index(const Tensor& tensor) { return tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt; }
-
-bool index_select(Call& call, const Tensor& self, int64_t dim, const Tensor& index) {
-  check_devices({&self, &index});
-  if (self.dim() == 0 || index.dim() > 1 || !is_index(index) || !is_recordable(self.scalar_type()) ||
-      self.numel() == 0 || index.numel() == 0) {
-    return false;
-  }
-  dim = at::maybe_wrap_dim(dim, self.dim());
-  const auto fail = [](int64_t) { TORCH_CHECK_INDEX(false, "index out of range in self"); };
-  const bool checked = check_values(index, 0, self.sizes()[dim] - 1, fail);
-  at::DimVector sizes(self.sizes());
-  sizes[dim] = index.numel();
-  if (!prepare_result(call, sizes, self.scalar_type(), {&self, &index})) return false;
-  record_library(library::kIndexSelect, {self, index}, {result_of(call)}, {dim}, {}, /*can_fail=*/!checked);
-  return true;
+/// True if a mask is among the indices: they choose as many elements as it has true ones.
+bool has_mask(const IndexList& list) {
+  for (const std::optional<Tensor>& index : list)
+    if (has(index) && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) return true;
+  return false;
 }
 
-/// The indices of one call, if they are recorded: integers on the device, and self has no dimension of size 0.
+/// The indices on the device: such on the CPU are copied, as PyTorch allows it.
+IndexList on_device(const IndexList& list, c10::Device device) {
+  IndexList moved;
+  for (const std::optional<Tensor>& index : list)
+    moved.push_back(has(index) && index->is_cpu() ? std::optional(index->to(device)) : index);
+  return moved;
+}
+
+/// The indices of one call, if they are recorded: integers on the device.
 class Indices {
  public:
-  Indices(const Tensor& self, const IndexList& indices) {
-    if (!is_recordable(self.scalar_type()) || self.numel() == 0 || static_cast<int64_t>(indices.size()) > self.dim())
-      return;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      const std::optional<Tensor> index = indices.get(d);
-      if (!index.has_value() || !index->defined()) continue;
-      if (!is_neuron(*index) || !is_index(*index) || index->numel() == 0) return;
+  Indices(const Tensor& self, const IndexList& list) {
+    if (!is_recordable(self.scalar_type()) || static_cast<int64_t>(list.size()) > self.dim()) return;
+    for (size_t d = 0; d < list.size(); ++d) {
+      const std::optional<Tensor> index = list.get(d);
+      if (!has(index)) continue;
+      if (!is_neuron(*index) || !is_index(*index) || (self.sizes()[d] == 0 && index->numel() != 0)) return;
       tensors_.push_back(*index);
       dims_.push_back(static_cast<int64_t>(d));
       defined_ |= int64_t{1} << d;
@@ -67,6 +62,15 @@ class Indices {
       all = check_values(tensors_[i], -size, size - 1, fail) && all;
     }
     return all;
+  }
+
+  /// The same; values that are not known are checked by nodes, before anything is written.
+  void check_before(const Tensor& self) const {
+    if (check(self)) return;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const int64_t size = self.sizes()[dims_[i]];
+      IndexCheck(tensors_[i], -size, size - 1, IndexFault::bounds, static_cast<int64_t>(i)).record();
+    }
   }
 
  private:
@@ -122,117 +126,139 @@ at::DimVector selected_strides(const Tensor& self, const IndexList& list) {
   return at::DimVector(shape.output.strides());
 }
 
-Tensor index(const Tensor& self, const IndexList& list) {
+int64_t numel_of(at::IntArrayRef shape) { return c10::multiply_integers(shape); }
+
+/// As many elements as a mask has true ones: their number is waited for.
+Tensor masked_index(const Tensor& self, const IndexList& list) {
+  IndexList host_list;
+  for (const std::optional<Tensor>& index : list)
+    host_list.push_back(has(index) ? std::optional(values_of(*index)) : std::nullopt);
+  return on_host(self, [&](const Tensor& host) { return at::index(host, host_list); });
+}
+
+Tensor index(const Tensor& self, const IndexList& given) {
   check_devices({&self});
+  if (has_mask(given)) return masked_index(self, given);
+  const IndexList list = on_device(given, self.device());
   const Indices indices(self, list);
   const auto shape = indices.recordable() ? selected_shape(self, indices) : std::nullopt;
   if (!shape) return Fallback<Tensor(const Tensor&, const IndexList&)>::call("index.Tensor", self, list);
-  const bool checked = indices.check(self);
   bool contiguous = self.is_contiguous();
   for (const Tensor& tensor : indices.tensors()) contiguous = contiguous && tensor.is_contiguous();
   const Tensor out = contiguous ? make_tensor(*shape, self.scalar_type())
                                 : make_tensor(*shape, selected_strides(self, list), self.scalar_type());
+  if (out.numel() == 0) return out;
+  const bool checked = indices.check(self);
   c10::SmallVector<Tensor, 4> inputs{self};
   inputs.append(indices.tensors().begin(), indices.tensors().end());
   record_library(library::kIndex, inputs, {out}, {indices.defined()}, {}, /*can_fail=*/!checked);
   return out;
 }
 
-Tensor& index_put(Tensor& self, const IndexList& list, const Tensor& values, bool accumulate, bool unchecked) {
-  const Indices indices(self, list);
-  const bool plain = indices.recordable() && is_neuron(self) && is_neuron(values) && values.numel() != 0 &&
-                     values.scalar_type() == self.scalar_type() && self.is_non_overlapping_and_dense();
-  const auto shape = plain ? selected_shape(self, indices) : std::nullopt;
-  bool recorded = shape.has_value() && at::is_expandable_to(values.sizes(), *shape) &&
-                  !values.storage().is_alias_of(self.storage());
-  for (const Tensor& index : indices.tensors()) recorded = recorded && !index.storage().is_alias_of(self.storage());
-  if (!recorded)
-    return Fallback<Tensor&(Tensor&, const IndexList&, const Tensor&, bool, bool)>::call("_index_put_impl_", self, list,
-                                                                                         values, accumulate, unchecked);
-  const bool checked = indices.check(self);
+/// A single mask that is given for some of self's dimensions.
+struct Mask {
+  Tensor tensor;
+  int64_t trailing = 0;  // dimensions of self after those that it is given for
+};
+
+std::optional<Mask> single_mask(const Tensor& self, const IndexList& list) {
+  Mask mask;
+  int64_t first = 0;
+  for (size_t d = 0; d < list.size(); ++d) {
+    const std::optional<Tensor> index = list.get(d);
+    if (!has(index)) continue;
+    if (mask.tensor.defined() || index->scalar_type() != at::kBool || index->dim() == 0) return std::nullopt;
+    mask.tensor = *index;
+    first = static_cast<int64_t>(d);
+  }
+  if (!mask.tensor.defined() || first + mask.tensor.dim() > self.dim()) return std::nullopt;
+  if (!self.sizes().slice(first, mask.tensor.dim()).equals(mask.tensor.sizes())) return std::nullopt;
+  mask.trailing = self.dim() - first - mask.tensor.dim();
+  return mask;
+}
+
+/// Puts values that are the same for every element that a mask chooses: a selection, of known shape. False for others.
+bool put_at_mask(const Tensor& self, const Mask& mask, const Tensor& values, bool accumulate) {
+  const auto trailing = self.sizes().slice(self.dim() - mask.trailing);
+  const bool single = values.numel() == 1;
+  if (!single && (values.dim() > mask.trailing || !at::is_expandable_to(values.sizes(), trailing))) return false;
+  if (!contains(accumulate ? kFloats | kInts : kIndexed, self.scalar_type())) return false;
+  Tensor chosen = mask.tensor;
+  for (int64_t d = 0; d < mask.trailing; ++d) chosen = chosen.unsqueeze(-1);
+  const Tensor value = single ? values.reshape({}) : values;
+  Tensor changed = value;
+  if (accumulate) {
+    changed = make_tensor(self.sizes(), self.scalar_type());
+    record_pointwise(Opcode::add, self.scalar_type(), {Input(self), Input(value)}, {changed});
+  }
+  record_pointwise(Opcode::where, self.scalar_type(), {Input(chosen), Input(changed), Input(self)}, {self});
+  return true;
+}
+
+/// What the CPU asks of a target, its values and its indices. The dtypes of the indices are looked at elsewhere.
+bool is_puttable(const Tensor& self, const IndexList& list, const Tensor& values) {
+  if (!is_neuron(self) || !is_neuron(values) || values.scalar_type() != self.scalar_type() ||
+      !contains(kIndexed, self.scalar_type()) || !is_apart(self) || values.storage().is_alias_of(self.storage())) {
+    return false;
+  }
+  for (const std::optional<Tensor>& index : list)
+    if (has(index) && (!is_neuron(*index) || index->storage().is_alias_of(self.storage()))) return false;
+  return true;
+}
+
+/// Dimensions that a list of masks and integer indices stands for; -1 if a mask has another shape than its dimensions.
+int64_t masked_dims(const Tensor& self, const IndexList& list) {
+  int64_t next = 0;
+  for (const std::optional<Tensor>& index : list) {
+    const bool mask = has(index) && index->scalar_type() == at::kBool;
+    const int64_t count = mask ? index->dim() : 1;
+    if (next + count > self.dim() || (has(index) && !mask && !is_index(*index))) return -1;
+    if (mask && !self.sizes().slice(next, count).equals(index->sizes())) return -1;
+    next += count;
+  }
+  return next;
+}
+
+bool record_put(const Tensor& self, const IndexList& list, const Tensor& values, bool accumulate, bool unchecked) {
+  if (!is_puttable(self, list, values)) return false;
   c10::SmallVector<Tensor, 6> inputs{self, values};
-  inputs.append(indices.tensors().begin(), indices.tensors().end());
-  record_library(library::kIndexPut, inputs, {self}, {indices.defined(), accumulate, unchecked}, {},
-                 /*can_fail=*/!checked);
-  return self;
-}
-
-/// Checks of gather and scatter: index is int64 and inside self (but for `dim`) and inside `source`.
-bool fits(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  if (self.dim() == 0 || index.dim() != self.dim() || source.dim() != self.dim() || index.scalar_type() != at::kLong ||
-      !is_recordable(self.scalar_type()) || self.scalar_type() != source.scalar_type() || index.numel() == 0 ||
-      dim < 0 || dim >= self.dim()) {
-    return false;
+  int64_t defined = 0;
+  bool can_fail = true;
+  if (has_mask(list)) {
+    if (const auto mask = single_mask(self, list); mask && values.numel() != 0 && self.numel() != 0)
+      if (put_at_mask(self, *mask, values, accumulate)) return true;
+    if (values.numel() == 0 || self.numel() == 0 || masked_dims(self, list) < 0) return false;
+    for (size_t d = 0; d < list.size(); ++d) {
+      if (!has(list.get(d))) continue;
+      inputs.push_back(*list.get(d));
+      defined |= int64_t{1} << d;
+    }
+  } else {
+    const Indices indices(self, list);
+    const auto shape = indices.recordable() ? selected_shape(self, indices) : std::nullopt;
+    if (!shape || !at::is_expandable_to(values.sizes(), *shape)) return false;
+    if (numel_of(*shape) == 0) return true;
+    can_fail = false;
+    indices.check_before(self);
+    inputs.append(indices.tensors().begin(), indices.tensors().end());
+    defined = indices.defined();
   }
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    if (d != dim && index.sizes()[d] > self.sizes()[d]) return false;
-    if (!source.is_same(self) && index.sizes()[d] > source.sizes()[d]) return false;
-  }
+  record_library(library::kIndexPut, inputs, {self}, {defined, accumulate, unchecked}, {}, can_fail);
   return true;
 }
 
-bool check_along(const Tensor& index, int64_t dim, int64_t size) {
-  const auto fail = [&](int64_t value) {
-    TORCH_CHECK(false, "index ", value, " is out of bounds for dimension ", dim, " with size ", size);
-  };
-  return check_values(index, 0, size - 1, fail);
-}
-
-bool gather(Call& call, const Tensor& self, int64_t dim, const Tensor& index, bool /*sparse_grad*/) {
-  check_devices({&self, &index});
-  if (dim < 0) dim += self.dim();
-  if (!fits(self, dim, index, self)) return false;
-  const bool checked = check_along(index, dim, self.sizes()[dim]);
-  if (!prepare_result(call, index.sizes(), self.scalar_type(), {&self, &index})) return false;
-  record_library(library::kGather, {self, index}, {result_of(call)}, {dim}, {}, /*can_fail=*/!checked);
-  return true;
-}
-
-enum class ScatterMode : int64_t { put, add, value };
-
-bool record_scatter(Call& call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* source,
-                    ScatterMode mode, double value = 0) {
-  check_devices({&self, &index, source ? source : &index});
-  if (dim < 0) dim += self.dim();
-  if (!fits(self, dim, index, source ? *source : self)) return false;
-  const bool checked = check_along(index, dim, self.sizes()[dim]);
-  if (!prepare_result(call, self.sizes(), self.scalar_type(), {&self, &index, source ? source : &index}, {}, &self))
-    return false;
-  c10::SmallVector<Tensor, 3> inputs{self, index};
-  if (source) inputs.push_back(*source);
-  record_library(library::kScatter, inputs, {result_of(call)}, {dim, static_cast<int64_t>(mode)}, {value},
-                 /*can_fail=*/!checked);
-  return true;
-}
-
-bool scatter(Call& call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  return record_scatter(call, self, dim, index, &source, ScatterMode::put);
-}
-bool scatter_add(Call& call, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  return record_scatter(call, self, dim, index, &source, ScatterMode::add);
-}
-bool scatter_value(Call& call, const Tensor& self, int64_t dim, const Tensor& index, const at::Scalar& value) {
-  // A double carries the value: not every int64.
-  if (!contains(kFloats, self.scalar_type()) || value.isComplex()) return false;
-  return record_scatter(call, self, dim, index, nullptr, ScatterMode::value, value.toDouble());
+Tensor& index_put(Tensor& self, const IndexList& given, const Tensor& values, bool accumulate, bool unchecked) {
+  check_devices({&self});
+  const IndexList list = on_device(given, self.device());
+  const Tensor value = is_cpu_scalar(values) ? values.to(self.device()) : values;
+  if (record_put(self, list, value, accumulate, unchecked)) return self;
+  return Fallback<Tensor&(Tensor&, const IndexList&, const Tensor&, bool, bool)>::call("_index_put_impl_", self, list,
+                                                                                       value, accumulate, unchecked);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  AE_FUNCTIONAL(m, "index_select", index_select);
-  AE_OUT(m, "index_select.out", index_select);
   m.impl("index.Tensor", index);
   m.impl("_index_put_impl_", index_put);
-  AE_FUNCTIONAL(m, "gather", gather);
-  AE_OUT(m, "gather.out", gather);
-  AE_FUNCTIONAL(m, "scatter.src", scatter);
-  AE_IN_PLACE(m, "scatter_.src", scatter);
-  AE_OUT(m, "scatter.src_out", scatter);
-  AE_FUNCTIONAL(m, "scatter.value", scatter_value);
-  AE_IN_PLACE(m, "scatter_.value", scatter_value);
-  AE_OUT(m, "scatter.value_out", scatter_value);
-  AE_FUNCTIONAL(m, "scatter_add", scatter_add);
-  AE_IN_PLACE(m, "scatter_add_", scatter_add);
-  AE_OUT(m, "scatter_add.out", scatter_add);
 }
 
 }  // namespace

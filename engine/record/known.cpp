@@ -63,6 +63,25 @@ bool check_values(const at::Tensor& index, int64_t low, int64_t high, c10::funct
   return true;
 }
 
+Known known_range(const at::Tensor& index, int64_t low, int64_t high) {
+  bool outside = false;
+  const bool known = check_values(index, low, high, [&](int64_t) { outside = true; });
+  return outside ? Known::outside : known ? Known::inside : Known::unknown;
+}
+
+at::Tensor known_values(const at::Tensor& tensor) {
+  if (!(buffer_of(tensor)->known.load(std::memory_order_relaxed) & Buffer::kHostContent)) return {};
+  return host_alias(tensor, /*for_write=*/false, fusion::FlushReason::value_read);
+}
+
+void mark_range(const at::Tensor& index, int64_t low, int64_t high) {
+  if (index.scalar_type() != at::kLong || !covers(index)) return;
+  Buffer& buffer = *buffer_of(index);
+  buffer.low = low;
+  buffer.high = high;
+  buffer.known.store(Buffer::kRange, std::memory_order_relaxed);
+}
+
 void mark_host_content(const at::Tensor& tensor) {
   if (covers(tensor)) buffer_of(tensor)->known.store(Buffer::kHostContent, std::memory_order_relaxed);
 }

@@ -1,9 +1,15 @@
 // Arithmetic of two operands.
 #include "engine/record/pointwise.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/scalar_tensor.h>
 
+#include <limits>
+
+#include "engine/library/operators.h"
 #include "engine/record/kernel.h"
+#include "engine/record/known.h"
 
 namespace ae::engine {
 namespace {
@@ -24,10 +30,20 @@ bool is_one(const at::Scalar& alpha) {
   return alpha.isIntegral(false) ? alpha.toLong() == 1 : alpha.isFloatingPoint() && alpha.toDouble() == 1;
 }
 
-/// Division of integers by zero raises, which depends on data unless the divisor is a number that is known.
-bool may_divide_by_zero(const at::Tensor& self, const at::Tensor& other) {
-  if (!is_whole(self, other)) return false;
-  return !is_cpu_scalar(other) || read_cpu_scalar(other).toLong() == 0;
+/// Raises, now or when it is computed, if integers are divided by zero. False where that, or something else that
+/// PyTorch raises, is known now.
+bool check_divisor(const Call& call, const at::Tensor& self, const at::Tensor& other) {
+  if (!is_whole(self, other)) return true;
+  if (is_cpu_scalar(other)) return read_cpu_scalar(other).toLong() != 0;
+  const at::ScalarType type = at::native::result_type({self, other});
+  if (!contains(kInts, type) || !at::are_expandable(self.sizes(), other.sizes())) return false;
+  if (!is_neuron(other) || !(is_neuron(self) || is_cpu_scalar(self))) return false;
+  if (!call.is_functional() && !c10::canCast(type, call.target().scalar_type())) return false;
+  if (self.numel() == 0 || other.numel() == 0) return true;
+  const auto fail = [](int64_t value) { TORCH_CHECK(value != 0, "ZeroDivisionError"); };
+  if (!check_values(other, 1, std::numeric_limits<int64_t>::max(), fail))
+    record_library(library::kCheckDivisor, {other}, {}, {}, {}, /*can_fail=*/true);
+  return true;
 }
 
 enum class Rounding : uint8_t { kNone, kTrunc, kFloor, kUnknown };
@@ -49,31 +65,50 @@ bool trunc_divide(Call& call, const at::Tensor& self, const at::Tensor& other) {
 bool div_mode(Call& call, const at::Tensor& self, const at::Tensor& other, std::optional<std::string_view> mode) {
   const Rounding rounding = rounding_of(mode);
   if (rounding == Rounding::kNone) return div(call, self, other);
-  if (may_divide_by_zero(self, other)) return false;
+  if (rounding == Rounding::kUnknown || !check_divisor(call, self, other)) return false;
   switch (rounding) {
     case Rounding::kTrunc: return trunc_divide(call, self, other);
-    case Rounding::kFloor: return call.record(Opcode::floor_div, kArithmetic, {self, other});
-    default: return false;
+    default: return call.record(Opcode::floor_div, kArithmetic, {self, other});
   }
 }
 
 bool floor_divide(Call& call, const at::Tensor& self, const at::Tensor& other) {
-  return !may_divide_by_zero(self, other) && call.record(Opcode::floor_div, kArithmetic, {self, other});
+  return check_divisor(call, self, other) && call.record(Opcode::floor_div, kArithmetic, {self, other});
 }
 
 template <Opcode opcode>
 bool modulo(Call& call, const at::Tensor& self, const at::Tensor& other) {
-  return !may_divide_by_zero(self, other) && call.record(opcode, kArithmetic, {self, other});
+  return check_divisor(call, self, other) && call.record(opcode, kArithmetic, {self, other});
+}
+
+/// A number as PyTorch wraps it for an operator of two tensors.
+at::Tensor wrapped(const at::Scalar& number) {
+  at::Tensor tensor = at::scalar_tensor(number, at::device(at::kCPU).dtype(number.type()));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+bool remainder_of_number(Call& call, const at::Scalar& self, const at::Tensor& other) {
+  return !self.isComplex() && modulo<Opcode::remainder>(call, wrapped(self), other);
 }
 
 bool rsub(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   return sub(call, other, self, alpha);
 }
 
+bool heaviside(Call& call, const at::Tensor& self, const at::Tensor& values) {
+  return self.scalar_type() == values.scalar_type() && call.record(Opcode::heaviside, kAnyType, {self, values});
+}
+
 template <Opcode opcode>
 bool shift(Call& call, const at::Tensor& self, const at::Tensor& other) {
   static constexpr Rule kShift{Rule::kCommon, kInts};
   return call.record(opcode, kShift, {self, other});
+}
+
+template <Opcode opcode>
+bool shift_scalar(Call& call, const at::Tensor& self, const at::Scalar& other) {
+  return other.isIntegral(/*includeBool=*/false) && shift<opcode>(call, self, wrapped(other));
 }
 
 }  // namespace
@@ -176,6 +211,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_IN_PLACE(m, "floor_divide_.Tensor", floor_divide);
   AE_OUT(m, "floor_divide.out", floor_divide);
   AE_FORMS(m, "remainder", ".Tensor", ".Tensor_out", modulo<Opcode::remainder>);
+  AE_FUNCTIONAL(m, "remainder.Scalar_Tensor", remainder_of_number);
   AE_FORMS(m, "fmod", ".Tensor", ".Tensor_out", modulo<Opcode::fmod>);
 
   AE_FUNCTIONAL(m, "pow.Tensor_Tensor", pow);
@@ -208,6 +244,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_FUNCTIONAL(m, "__rshift__.Tensor", shift<Opcode::shift_right>);
   AE_IN_PLACE(m, "__ilshift__.Tensor", shift<Opcode::shift_left>);
   AE_IN_PLACE(m, "__irshift__.Tensor", shift<Opcode::shift_right>);
+  AE_FUNCTIONAL(m, "__lshift__.Scalar", shift_scalar<Opcode::shift_left>);
+  AE_FUNCTIONAL(m, "__rshift__.Scalar", shift_scalar<Opcode::shift_right>);
+  AE_IN_PLACE(m, "__ilshift__.Scalar", shift_scalar<Opcode::shift_left>);
+  AE_IN_PLACE(m, "__irshift__.Scalar", shift_scalar<Opcode::shift_right>);
+
+  AE_FORMS(m, "xlogy", ".Tensor", ".OutTensor", (binary<Opcode::xlogy, kToFloat>));
+  AE_FUNCTIONAL(m, "special_xlog1py", (binary<Opcode::xlog1py, kToFloat>));
+  AE_OUT(m, "special_xlog1py.out", (binary<Opcode::xlog1py, kToFloat>));
+  AE_FUNCTIONAL(m, "logaddexp", (binary<Opcode::logaddexp, kFloatOnly>));
+  AE_OUT(m, "logaddexp.out", (binary<Opcode::logaddexp, kFloatOnly>));
+  AE_FUNCTIONAL(m, "logaddexp2", (binary<Opcode::logaddexp2, kFloatOnly>));
+  AE_OUT(m, "logaddexp2.out", (binary<Opcode::logaddexp2, kFloatOnly>));
+  AE_FORMS(m, "heaviside", "", ".out", heaviside);
 }
 
 }  // namespace ae::engine

@@ -1,11 +1,25 @@
 // Functions of one tensor.
+#include <cmath>
+
 #include "engine/record/kernel.h"
 #include "engine/record/pointwise.h"
 
 namespace ae::engine {
 namespace {
 
+bool round_decimals(Call& call, const at::Tensor& self, int64_t decimals) {
+  const at::Scalar power(std::pow(10.0, static_cast<double>(std::abs(decimals))));
+  return call.record(Opcode::round_decimals, kFloatOnly, {self, Arg::parameter(power)}, {decimals < 0 ? 1 : 0});
+}
+
 #define AE_UNARY(name, rule) AE_FORMS(m, #name, "", ".out", (unary<Opcode::name, rule>))
+
+#define AE_SPECIAL(name, rule)                                     \
+  AE_FUNCTIONAL(m, "special_" #name, (unary<Opcode::name, rule>)); \
+  AE_OUT(m, "special_" #name ".out", (unary<Opcode::name, rule>))
+
+// Functions that PyTorch's CPU does not have for half types.
+constexpr Rule kToWideFloat{Rule::kFloat, type_bit(at::kFloat) | type_bit(at::kDouble)};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_UNARY(neg, kArithmetic);
@@ -21,6 +35,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_UNARY(logical_not, kCompare);
   AE_FUNCTIONAL(m, "isnan", (unary<Opcode::isnan, kCompare>));
   AE_FUNCTIONAL(m, "isinf", (unary<Opcode::isinf, kCompare>));
+  AE_FUNCTIONAL(m, "signbit", (unary<Opcode::signbit, kCompare>));
+  AE_OUT(m, "signbit.out", (unary<Opcode::signbit, kCompare>));
+  AE_FUNCTIONAL(m, "isposinf", (unary<Opcode::isposinf, kCompare>));
+  AE_OUT(m, "isposinf.out", (unary<Opcode::isposinf, kCompare>));
+  AE_FUNCTIONAL(m, "isneginf", (unary<Opcode::isneginf, kCompare>));
+  AE_OUT(m, "isneginf.out", (unary<Opcode::isneginf, kCompare>));
 
   AE_UNARY(sqrt, kToFloat);
   AE_UNARY(rsqrt, kToFloat);
@@ -44,9 +64,28 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_UNARY(erf, kToFloat);
   AE_UNARY(erfc, kToFloat);
   AE_UNARY(sigmoid, kToFloat);
+  AE_UNARY(sinc, kToFloat);
+  AE_UNARY(asinh, kToFloat);
+  AE_UNARY(acosh, kToFloat);
+  AE_UNARY(atanh, kToFloat);
+  AE_UNARY(erfinv, kToFloat);
+  AE_UNARY(lgamma, kToFloat);
+  AE_UNARY(digamma, kToFloat);
+  AE_UNARY(i0, kToFloat);
+  AE_SPECIAL(i0e, kToFloat);
+  AE_SPECIAL(i1, kToFloat);
+  AE_SPECIAL(i1e, kToFloat);
+  AE_SPECIAL(entr, kToFloat);
+  AE_SPECIAL(erfcx, kToWideFloat);
+  AE_SPECIAL(ndtri, kToWideFloat);
+  AE_SPECIAL(log_ndtr, kToWideFloat);
+  AE_FUNCTIONAL(m, "angle", (unary<Opcode::angle, kToFloat>));
+  AE_OUT(m, "angle.out", (unary<Opcode::angle, kToFloat>));
+  AE_FORMS(m, "round", ".decimals", ".decimals_out", round_decimals);
 }
 
 #undef AE_UNARY
+#undef AE_SPECIAL
 
 }  // namespace
 }  // namespace ae::engine

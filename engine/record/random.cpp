@@ -62,6 +62,54 @@ at::Tensor& exponential(at::Tensor& self, double lambda, OptionalGenerator gener
   return self;
 }
 
+/// Numbers of the computing type, from which a fill of another distribution is made.
+at::Tensor drawn_for(const at::Tensor& self) {
+  return make_tensor(self.sizes(),
+                     contains(kFloats, self.scalar_type()) ? compute_scalar_type(self.scalar_type()) : at::kDouble);
+}
+
+/// The smallest whole number that is not below an exponential one.
+at::Tensor& geometric(at::Tensor& self, double p, OptionalGenerator generator) {
+  if (!is_random_target(self, kFloats | kInts) || !(p > 0 && p < 1))
+    return Fallback<at::Tensor&(at::Tensor&, double, OptionalGenerator)>::call("geometric_", self, p, generator);
+  const at::Tensor drawn = drawn_for(self);
+  const at::ScalarType type = drawn.scalar_type();
+  record_random(drawn, Opcode::exponential, real(-std::log1p(-p)), generator);
+  if (self.numel() == 0) return self;
+  record_pointwise(Opcode::ceil, type, {Input(drawn)}, drawn);
+  record_pointwise(Opcode::copy, self.scalar_type(), {Input(drawn)}, self);
+  return self;
+}
+
+at::Tensor& log_normal(at::Tensor& self, double mean, double std, OptionalGenerator generator) {
+  if (!is_random_target(self, kFloats) || !(std > 0))
+    return Fallback<at::Tensor&(at::Tensor&, double, double, OptionalGenerator)>::call("log_normal_", self, mean, std,
+                                                                                       generator);
+  const at::Tensor drawn = drawn_for(self);
+  record_random(drawn, Opcode::normal, {real(mean), real(std)}, generator);
+  if (self.numel() == 0) return self;
+  record_pointwise(Opcode::exp, drawn.scalar_type(), {Input(drawn)}, drawn);
+  record_pointwise(Opcode::copy, self.scalar_type(), {Input(drawn)}, self);
+  return self;
+}
+
+/// median + sigma * tan(pi * u), with u uniform in [-1/2, 1/2).
+at::Tensor& cauchy(at::Tensor& self, double median, double sigma, OptionalGenerator generator) {
+  if (!is_random_target(self, kFloats) || !(sigma > 0))
+    return Fallback<at::Tensor&(at::Tensor&, double, double, OptionalGenerator)>::call("cauchy_", self, median, sigma,
+                                                                                       generator);
+  const at::Tensor drawn = drawn_for(self);
+  const at::ScalarType type = drawn.scalar_type();
+  record_random(drawn, Opcode::uniform, {real(-0.5), real(0.5)}, generator);
+  if (self.numel() == 0) return self;
+  record_pointwise(Opcode::mul, type, {Input(drawn), Input(std::acos(-1.0), type)}, drawn);
+  record_pointwise(Opcode::tan, type, {Input(drawn)}, drawn);
+  record_pointwise(Opcode::mul, type, {Input(drawn), Input(sigma, type)}, drawn);
+  record_pointwise(Opcode::add, type, {Input(drawn), Input(median, type)}, drawn);
+  record_pointwise(Opcode::copy, self.scalar_type(), {Input(drawn)}, self);
+  return self;
+}
+
 /// Largest integer up to which a dtype has all integers.
 int64_t last_integer(at::ScalarType type) {
   switch (type) {
@@ -162,6 +210,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("uniform_", &uniform);
   m.impl("normal_", &normal);
   m.impl("exponential_", &exponential);
+  m.impl("geometric_", &geometric);
+  m.impl("log_normal_", &log_normal);
+  m.impl("cauchy_", &cauchy);
   m.impl("random_", &random);
   m.impl("random_.from", &random_from_to);
   m.impl("random_.to", &random_to);

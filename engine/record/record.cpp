@@ -205,21 +205,7 @@ bool is_flat(Opcode opcode, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tenso
   return true;
 }
 
-/// A tensor's place in its Buffer.
-struct Place {
-  Buffer* buffer;
-  int64_t offset;
-  DType dtype;
-};
-
-inline void set_place(Place& place, const at::Tensor& tensor) {
-  auto* storage = tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-  if (!storage->has_materializer()) [[unlikely]]
-    detail::arm(storage);
-  place.buffer = buffer_of(storage);
-  place.offset = offset_of(tensor);
-  place.dtype = to_dtype(tensor.scalar_type());
-}
+FlatOperand flat(const at::Tensor& tensor) { return {*tensor.unsafeGetTensorImpl(), to_dtype(tensor.scalar_type())}; }
 
 }  // namespace
 
@@ -243,42 +229,35 @@ Input::Input(const c10::Scalar& scalar, c10::ScalarType type) : dtype_(to_dtype(
     word_ = dtype_ == DType::kU64 ? scalar.toUInt64() : fusion::scalar_word(scalar.toLong());
 }
 
-void record_flat(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs,
-                 c10::ArrayRef<int64_t> attributes) {
-  constexpr size_t kMaxOperands = 24;
-  const size_t count = inputs.size() + outputs.size();
-  TORCH_INTERNAL_ASSERT(count <= kMaxOperands);
-  Place places[kMaxOperands];  // not initialized: only what is used is set
-  Place* place = places;
-  for (const Input& input : inputs) {
-    if (input.tensor())
-      set_place(*place++, *input.tensor());
-    else
-      (place++)->buffer = nullptr;
-  }
-  for (const at::Tensor& output : outputs) set_place(*place++, output);
-  const int64_t size = outputs[0].numel(), one = 1;
-  Recorder::Node node(recorder(), opcode, to_dtype(common), 1, &size);
+void record_flat(Opcode opcode, DType common, int64_t size, c10::ArrayRef<FlatOperand> inputs,
+                 c10::ArrayRef<FlatOperand> outputs, c10::ArrayRef<int64_t> attributes) {
+  const int64_t one = 1;
+  Recorder::Node node(recorder(), opcode, common, 1, &size);
   fusion::NodeWriter& writer = node.writer();
   for (int64_t attribute : attributes) writer.attribute(attribute);
-  place = places;
-  for (const Input& input : inputs) {
-    if (place->buffer)
-      writer.input(place->buffer, place->dtype, place->offset, &one);
+  for (const FlatOperand& input : inputs) {
+    if (input.buffer)
+      writer.input(input.buffer, input.dtype, input.offset, &one);
     else
-      writer.scalar(input.dtype(), input.word());
-    ++place;
+      writer.scalar(input.dtype, input.word);
   }
-  for (; place != places + count; ++place) {
-    node.makes(*place->buffer);
-    writer.output(place->buffer, place->dtype, place->offset, &one);
+  for (const FlatOperand& output : outputs) {
+    node.makes(*output.buffer);
+    writer.output(output.buffer, output.dtype, output.offset, &one);
   }
   commit(node);
 }
 
 void record_pointwise(Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
                       c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes) {
-  if (is_flat(opcode, inputs, outputs)) return record_flat(opcode, common, inputs, outputs, attributes);
+  if (is_flat(opcode, inputs, outputs)) {
+    c10::SmallVector<FlatOperand, 8> operands;
+    for (const Input& input : inputs) operands.push_back(input.tensor() ? flat(*input.tensor()) : FlatOperand(input));
+    for (const at::Tensor& output : outputs) operands.push_back(flat(output));
+    const c10::ArrayRef<FlatOperand> all = operands;
+    return record_flat(opcode, to_dtype(common), outputs[0].numel(), all.slice(0, inputs.size()),
+                       all.slice(inputs.size()), attributes);
+  }
   const auto sizes = outputs[0].sizes();
   c10::SmallVector<Operand, 4> results;
   for (const at::Tensor& output : outputs) results.push_back(operand_of(output, broadcast_strides(output, sizes)));

@@ -72,12 +72,34 @@ void record_pointwise(fusion::Opcode opcode, c10::ScalarType common, c10::ArrayR
 
 /// True for operators whose meaning depends on the node's dimensions: their nodes are never flat.
 constexpr bool needs_own_dimensions(fusion::Opcode opcode) {
-  return opcode == fusion::Opcode::tril || opcode == fusion::Opcode::triu;
+  return opcode == fusion::Opcode::tril || opcode == fusion::Opcode::triu || opcode == fusion::Opcode::eye;
 }
 
-/// The same, for operands that are known to be contiguous and of one shape and to share memory only as the same tensor.
-void record_flat(fusion::Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
-                 c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes = {});
+/// An operand of a flat node: a contiguous tensor, or a number.
+struct FlatOperand {
+  FlatOperand() = default;
+  FlatOperand(const c10::TensorImpl& tensor, DType dtype) : dtype(dtype), offset(tensor.storage_offset()) {
+    c10::StorageImpl* storage = tensor.unsafe_storage().unsafeGetStorageImpl();
+    if (!storage->has_materializer()) [[unlikely]]
+      detail::arm(storage);
+    buffer = buffer_of(storage);
+    if (!detail::is_ours(storage->data_ptr())) [[unlikely]]
+      offset += foreign_offset(storage) / size_of(dtype);
+  }
+  explicit FlatOperand(const Input& number) : buffer(nullptr), dtype(number.dtype()), word(number.word()) {}
+
+  fusion::Buffer* buffer;  // null: a number
+  DType dtype;
+  union {
+    int64_t offset;  // elements from the start of the Buffer
+    uint64_t word;
+  };
+};
+
+/// The same, for operands that are known to be contiguous and of one shape (that of `size` elements) and to share
+/// memory only as the same tensor.
+void record_flat(fusion::Opcode opcode, DType common, int64_t size, c10::ArrayRef<FlatOperand> inputs,
+                 c10::ArrayRef<FlatOperand> outputs, c10::ArrayRef<int64_t> attributes = {});
 
 /// Records a reduction over the dimensions in `reduced` (bit d: dimension d) of a node of shape `sizes`. Inputs are
 /// broadcast to `sizes`. Outputs either have shape `sizes`, or `sizes` with 1 in all reduced dimensions (keepdim), or

@@ -11,47 +11,6 @@ namespace {
 
 constexpr int64_t kMaxRank = 32;  // bits of a node's mask of reduced dimensions
 
-/// Where a reduction goes: the node's shape and mask, and the shape of the result.
-struct Reduction {
-  at::DimVector sizes;  // at least one dimension
-  uint32_t mask = 0;
-  int64_t count = 1;  // elements that each result is made of
-  at::DimVector result;
-};
-
-/// The reduction of `self` over `dims`; false if PyTorch would reject it or there is nothing to reduce.
-bool plan_reduction(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim, Reduction& reduction) {
-  const int64_t rank = self.dim();
-  if (rank > kMaxRank || self.numel() == 0) return false;
-  const bool all = !dims || dims->empty();
-  if (!all) {
-    const int64_t limit = std::max<int64_t>(rank, 1);
-    for (int64_t dim : *dims) {
-      if (dim < -limit || dim >= limit) return false;
-      const uint32_t bit = uint32_t{1} << (dim < 0 ? dim + limit : dim);
-      if (reduction.mask & bit) return false;
-      reduction.mask |= bit;
-    }
-  } else {
-    reduction.mask = static_cast<uint32_t>((uint64_t{1} << std::max<int64_t>(rank, 1)) - 1);
-  }
-  if (rank == 0) {
-    reduction.sizes = {1};
-    return true;
-  }
-  const auto sizes = self.sizes();
-  reduction.sizes.assign(sizes.begin(), sizes.end());
-  for (int64_t d = 0; d < rank; ++d) {
-    if (!(reduction.mask >> d & 1)) {
-      reduction.result.push_back(sizes[d]);
-      continue;
-    }
-    reduction.count *= sizes[d];
-    if (keepdim) reduction.result.push_back(1);
-  }
-  return true;
-}
-
 bool reduce_planned(Call& call, Opcode opcode, at::ScalarType common, at::ScalarType type, const at::Tensor& self,
                     const Reduction& reduction, c10::ArrayRef<Input> more_inputs, c10::ArrayRef<int64_t> attributes) {
   if (!prepare_result(call, reduction.result, type, {&self})) return false;
@@ -65,8 +24,6 @@ at::ScalarType sum_type(const at::Tensor& self, std::optional<at::ScalarType> dt
   if (dtype) return *dtype;
   return c10::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? at::kLong : self.scalar_type();
 }
-
-bool is_plain(const at::Tensor& self) { return contains(kFloats | kInts | kBools, self.scalar_type()); }
 
 bool sum_all(Call& call, const at::Tensor& self, std::optional<at::ScalarType> dtype) {
   return sum(call, self, std::nullopt, false, dtype);
@@ -174,12 +131,64 @@ bool norm_dtype(Call& call, const at::Tensor& self, const std::optional<at::Scal
   return vector_norm(call, self, p.value_or(2), dims, keepdim, dtype);
 }
 
+bool nansum(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim,
+            std::optional<at::ScalarType> dtype) {
+  const at::ScalarType type = sum_type(self, dtype);
+  if (c10::isIntegralType(self.scalar_type(), /*includeBool=*/true)) return sum(call, self, dims, keepdim, dtype);
+  return is_plain(self) && contains(kFloats, type) && reduce(call, Opcode::nansum, type, type, self, dims, keepdim);
+}
+
+bool count_nonzero(Call& call, const at::Tensor& self, at::IntArrayRef dims) {
+  return is_plain(self) && reduce(call, Opcode::count_nonzero, at::kLong, at::kLong, self, dims, false);
+}
+
+bool trace(Call& call, const at::Tensor& self) {
+  if (self.dim() != 2 || !is_neuron(self) || self.numel() == 0 || !contains(kFloats | kInts, self.scalar_type())) {
+    return false;
+  }
+  const int64_t length = std::min(self.size(0), self.size(1)), step = self.stride(0) + self.stride(1);
+  const at::Tensor diagonal = make_tensor(self.storage(), {length}, {step}, self.storage_offset(), self.scalar_type());
+  return sum(call, diagonal, std::nullopt, false, std::nullopt);
+}
+
 bool logsumexp(Call& call, const at::Tensor& self, at::IntArrayRef dims, bool keepdim) {
   if (!contains(kFloats, self.scalar_type())) return false;
   return reduce(call, Opcode::logsumexp, self.scalar_type(), self.scalar_type(), self, dims, keepdim);
 }
 
 }  // namespace
+
+bool plan_reduction(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim, Reduction& reduction) {
+  const int64_t rank = self.dim();
+  if (rank > kMaxRank || self.numel() == 0) return false;
+  const bool all = !dims || dims->empty();
+  if (!all) {
+    const int64_t limit = std::max<int64_t>(rank, 1);
+    for (int64_t dim : *dims) {
+      if (dim < -limit || dim >= limit) return false;
+      const uint32_t bit = uint32_t{1} << (dim < 0 ? dim + limit : dim);
+      if (reduction.mask & bit) return false;
+      reduction.mask |= bit;
+    }
+  } else {
+    reduction.mask = static_cast<uint32_t>((uint64_t{1} << std::max<int64_t>(rank, 1)) - 1);
+  }
+  if (rank == 0) {
+    reduction.sizes = {1};
+    return true;
+  }
+  const auto sizes = self.sizes();
+  reduction.sizes.assign(sizes.begin(), sizes.end());
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!(reduction.mask >> d & 1)) {
+      reduction.result.push_back(sizes[d]);
+      continue;
+    }
+    reduction.count *= sizes[d];
+    if (keepdim) reduction.result.push_back(1);
+  }
+  return true;
+}
 
 bool reduce(Call& call, Opcode opcode, at::ScalarType common, at::ScalarType type, const at::Tensor& self,
             at::OptionalIntArrayRef dims, bool keepdim, c10::ArrayRef<Input> more_inputs,
@@ -267,6 +276,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_OUT(m, "norm.out", norm_dim);
   AE_FUNCTIONAL(m, "norm.ScalarOpt_dim_dtype", norm_dtype);
   AE_OUT(m, "norm.dtype_out", norm_dtype);
+  AE_FUNCTIONAL(m, "nansum", nansum);
+  AE_OUT(m, "nansum.out", nansum);
+  AE_FUNCTIONAL(m, "count_nonzero.dim_IntList", count_nonzero);
+  AE_FUNCTIONAL(m, "trace", trace);
   AE_FUNCTIONAL(m, "logsumexp", logsumexp);
   AE_OUT(m, "logsumexp.out", logsumexp);
 }

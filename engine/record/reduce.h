@@ -5,6 +5,20 @@
 
 namespace ae::engine {
 
+/// Where a reduction goes: the node's shape and mask, and the shape of the result.
+struct Reduction {
+  at::DimVector sizes;  // at least one dimension
+  uint32_t mask = 0;
+  int64_t count = 1;  // elements that each result is made of
+  at::DimVector result;
+};
+
+/// The reduction of `self` over `dims`; false if PyTorch would reject it or there is nothing to reduce.
+bool plan_reduction(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim, Reduction& reduction);
+
+/// A dtype that extremes and counts are taken of.
+inline bool is_plain(const at::Tensor& self) { return contains(kFloats | kInts | kBools, self.scalar_type()); }
+
 /// Reduces `self` over `dims` (empty: all). The call's result or target has dtype `type`; contiguous. False for what is
 /// not recorded: nothing to reduce, invalid dims, targets that PyTorch rejects or that overlap the input.
 bool reduce(Call& call, Opcode opcode, at::ScalarType common, at::ScalarType type, const at::Tensor& self,

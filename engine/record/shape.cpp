@@ -78,22 +78,39 @@ bool find_common(std::initializer_list<Arg> args, Common& common) {
 }
 
 /// The inputs of a fast call; false where a number would raise the common dtype.
-bool fast_inputs(std::initializer_list<Arg> args, at::ScalarType type, Inputs& inputs) {
+bool fast_inputs(std::initializer_list<Arg> args, at::ScalarType type, FlatOperand* inputs) {
+  const DType dtype = to_dtype(type);
   for (const Arg& arg : args) {
     if (arg.is_tensor()) {
-      if (is_neuron(arg.tensor())) {
-        inputs.emplace_back(arg.tensor());
+      const c10::TensorImpl& impl = *arg.tensor().unsafeGetTensorImpl();
+      if (impl.device_type() == kDeviceType) [[likely]] {
+        *inputs++ = FlatOperand(impl, arg.kind == Arg::kCondition ? DType::kBool : dtype);
         continue;
       }
       const at::Scalar value = read_cpu_scalar(arg.tensor());
       if (!keeps_type(value, type)) return false;
-      inputs.push_back(number_input(value, type));
+      *inputs++ = FlatOperand(number_input(value, type));
     } else {
       if (arg.kind == Arg::kParameter ? arg.scalar().isComplex() : !keeps_type(arg.scalar(), type)) return false;
-      inputs.push_back(number_input(arg.scalar(), type));
+      *inputs++ = FlatOperand(number_input(arg.scalar(), type));
     }
   }
   return true;
+}
+
+/// The inputs of any call.
+Inputs all_inputs(std::initializer_list<Arg> args, at::ScalarType common) {
+  Inputs inputs;
+  for (const Arg& arg : args) {
+    if (!arg.is_tensor()) {
+      inputs.push_back(number_input(arg.scalar(), common));
+    } else if (is_neuron(arg.tensor())) {
+      inputs.emplace_back(arg.tensor());
+    } else {
+      inputs.push_back(number_input(read_cpu_scalar(arg.tensor()), arg.kind == Arg::kCondition ? at::kBool : common));
+    }
+  }
+  return inputs;
 }
 
 /// A target that can be written to without any of the checks of the general path.
@@ -321,15 +338,18 @@ bool Call::record_fast(Opcode opcode, Rule rule, std::initializer_list<Arg> args
   if (!find_common(args, common) || !contains(rule.types, common.type)) return false;
   const at::ScalarType type = rule.result == Rule::kTruth ? at::kBool : common.type;
   if (target_ && !is_fast_target(*target_, common, type, args)) return false;
-  Inputs inputs;
+  FlatOperand inputs[kMaxArgs];  // not initialized: only what is used is set
+  TORCH_INTERNAL_ASSERT(args.size() <= kMaxArgs);
   if (!fast_inputs(args, common.type, inputs)) return false;
-  if (!target_) result = make_tensor(common.shape->sizes(), type);
-  if (common.shape->numel() != 0) {
-    const at::Tensor& target = target_ ? *target_ : result;
-    if (needs_own_dimensions(opcode)) [[unlikely]]
-      record_pointwise(opcode, common.type, inputs, target, attributes);
-    else
-      record_flat(opcode, common.type, inputs, target, attributes);
+  if (!target_) result = make_tensor_like(*common.shape, type);
+  const at::Tensor& target = target_ ? *target_ : result;
+  const int64_t size = common.shape->numel();
+  if (size == 0) return true;
+  if (needs_own_dimensions(opcode)) [[unlikely]] {
+    record_pointwise(opcode, common.type, all_inputs(args, common.type), target, attributes);
+  } else {
+    record_flat(opcode, to_dtype(common.type), size, {inputs, args.size()},
+                FlatOperand(*target.unsafeGetTensorImpl(), to_dtype(type)), attributes);
   }
   return true;
 }
@@ -352,18 +372,8 @@ bool Call::record_general(Opcode opcode, Rule rule, std::initializer_list<Arg> a
   } else {
     result = contiguous_ ? make_tensor(shape, type) : make_tensor(shape, result_strides(shape, args, common), type);
   }
-  Inputs inputs;
-  for (const Arg& arg : args) {
-    if (!arg.is_tensor()) {
-      inputs.push_back(number_input(arg.scalar(), common));
-    } else if (is_neuron(arg.tensor())) {
-      inputs.emplace_back(arg.tensor());
-    } else {
-      inputs.push_back(number_input(read_cpu_scalar(arg.tensor()), arg.kind == Arg::kCondition ? at::kBool : common));
-    }
-  }
   const at::Tensor& target = target_ ? *target_ : result;
-  if (target.numel() != 0) record_pointwise(opcode, common, inputs, target, attributes);
+  if (target.numel() != 0) record_pointwise(opcode, common, all_inputs(args, common), target, attributes);
   return true;
 }
 

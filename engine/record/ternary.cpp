@@ -38,9 +38,13 @@ bool masked_fill_scalar(Call& call, const at::Tensor& self, const at::Tensor& ma
 bool masked_fill_tensor(Call& call, const at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   if (value.dim() != 0 || overlaps_itself(call)) return false;
   if (is_cpu_scalar(value)) return masked_fill_scalar(call, self, mask, read_cpu_scalar(value));
-  if (mask.scalar_type() != at::kBool || !is_neuron(self) || value.scalar_type() != self.scalar_type()) return false;
+  if (mask.scalar_type() != at::kBool || !is_neuron(self)) return false;
   call.make_contiguous();
-  return call.record(Opcode::where, kAnyType, {Arg::condition(mask), value, self});
+  if (value.scalar_type() == self.scalar_type())
+    return call.record(Opcode::where, kAnyType, {Arg::condition(mask), value, self});
+  // The value is converted, and has no say about the result's dtype.
+  if (!contains(kFloats, self.scalar_type()) || !contains(kFloats | kInts | kBools, value.scalar_type())) return false;
+  return call.record(Opcode::where, kFloatOnly, {Arg::condition(mask), Arg::condition(value), self});
 }
 
 bool clamp(Call& call, const at::Tensor& self, const std::optional<at::Scalar>& low,
@@ -80,6 +84,7 @@ bool nan_to_num(Call& call, const at::Tensor& self, std::optional<double> nan, s
   }
   const at::Scalar for_nan(nan.value_or(0));
   const at::Scalar for_posinf(posinf.value_or(largest)), for_neginf(neginf.value_or(-largest));
+  if (!contains(kFloats, self.scalar_type())) return call.record(Opcode::copy, kAnyType, {self});
   return call.record(Opcode::nan_to_num, kFloatOnly,
                      {self, Arg::parameter(for_nan), Arg::parameter(for_posinf), Arg::parameter(for_neginf)});
 }

@@ -1,4 +1,5 @@
-// The recorder's lock: uncontended nearly always, so that taking it costs one atomic exchange; who has to wait sleeps.
+// The recorder's lock: uncontended nearly always, so that taking it costs one atomic exchange and giving it back none;
+// who has to wait sleeps.
 #pragma once
 
 #include <atomic>
@@ -14,18 +15,21 @@ class LeafLock {
     if (!state_.compare_exchange_strong(expected, kTaken, std::memory_order_acquire)) [[unlikely]]
       wait();
   }
+  // The processor may look for waiters before others see that the lock is free. So who begins to wait makes all
+  // threads of the process pass a barrier and only then looks at the lock for the last time (see wait()).
   void unlock() noexcept {
-    if (state_.exchange(kFree, std::memory_order_release) == kAwaited) [[unlikely]]
-      state_.notify_one();
+    state_.store(kFree, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake();
   }
 
  private:
-  enum : uint32_t { kFree, kTaken, kAwaited };
-  void wait() noexcept {
-    while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree)
-      state_.wait(kAwaited, std::memory_order_relaxed);
-  }
+  enum : uint32_t { kFree, kTaken };
+  void wait() noexcept;
+  void wake() noexcept;
   std::atomic<uint32_t> state_{kFree};
+  std::atomic<uint32_t> waiters_{0};
 };
 
 }  // namespace ae::fusion

@@ -11,11 +11,12 @@ namespace {
 
 constexpr size_t kMaxSuccessors = 4, kRecentPlans = 16;
 
-bool is_prefix(const std::vector<uint64_t>& prefix, const std::vector<uint64_t>& words, size_t from = 0) {
-  if (prefix.size() > words.size()) return false;
-  for (size_t i = from; i < prefix.size(); ++i)
-    if (prefix[i] != words[i]) return false;
-  return true;
+bool is_prefix(const Words& prefix, const std::vector<uint64_t>& words, size_t from = 0) {
+  const size_t size = prefix.size();
+  if (size > words.size()) return false;
+  uint64_t difference = 0;  // nearly always there is none: no need to look after each word
+  for (size_t i = from; i < size; ++i) difference |= prefix[i] ^ words[i];
+  return difference == 0;
 }
 
 int64_t bytes_of(const AccessView& access) {
@@ -53,6 +54,19 @@ int64_t Recorder::now_ns() {
 }
 
 // ------------------------------------------------------------------------------------------------------- Recording
+
+void Recorder::change_mode(Lock& lock) {
+  if (hooks_.takes_mode && hooks_.takes_mode()) return;
+  const bool on = device::flushes_denormals();
+  while (flush_denormal_ != on) {  // again where another thread was faster
+    Graveyard graveyard;
+    flush_locked(FlushReason::mode_change, {}, graveyard);
+    flush_denormal_ = on;
+    lock.unlock();
+    graveyard.clear();
+    lock.lock();
+  }
+}
 
 void Recorder::commit(Lock& lock, NodeWriter& writer, int64_t start_ns) {
   const size_t from = writer.first_word();
@@ -334,14 +348,6 @@ void Recorder::set_settings(const PolicySettings& settings) {
   Lock lock(mutex_);
   flush_locked(FlushReason::mode_change, {}, graveyard);
   settings_ = settings;
-  lock.unlock();
-}
-
-void Recorder::set_flush_denormal(bool on) {
-  Graveyard graveyard;
-  Lock lock(mutex_);
-  if (on != flush_denormal_) flush_locked(FlushReason::mode_change, {}, graveyard);
-  flush_denormal_ = on;
   lock.unlock();
 }
 

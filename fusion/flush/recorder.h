@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/float_mode.h"
 #include "fusion/flush/leaf_lock.h"
 #include "fusion/flush/policy.h"
 #include "fusion/flush/reason.h"
@@ -39,6 +40,9 @@ class Recorder {
     std::function<std::string()> source_line;
     /// Called about every 50 ms while waiting; throws to end the wait.
     std::function<void()> check_interrupt;
+    /// Whether what this thread records runs in the floating-point mode of what was recorded before, not in the
+    /// thread's own: for threads that the program did not start. Called under the lock.
+    std::function<bool()> takes_mode = {};
   };
   Recorder(device::Device& device, const PolicySettings& settings, Hooks hooks);
   /// Waits for what was flushed; what is still recorded is dropped.
@@ -51,7 +55,9 @@ class Recorder {
    public:
     Node(Recorder& recorder, Opcode opcode, DType common, int rank = 0, const int64_t* sizes = nullptr,
          uint32_t reduced = 0)
-        : recorder_(recorder), lock_(recorder.mutex_), writer_(recorder.trace_, opcode, common, rank, sizes, reduced) {
+        : recorder_(recorder),
+          lock_(recorder.lock_to_record()),
+          writer_(recorder.trace_, opcode, common, rank, sizes, reduced) {
       if (recorder.statistics_.operators_recorded % kSampled == 0) [[unlikely]]
         start_ns_ = now_ns();
     }
@@ -69,7 +75,7 @@ class Recorder {
 
    private:
     // One operator of so many is timed: reading the clock costs a good part of recording one.
-    static constexpr int64_t kSampled = 64;
+    static constexpr int64_t kSampled = 256;
     static constexpr int64_t kCounted = 4096;  // bytes
     friend class Recorder;
     Recorder& recorder_;
@@ -100,9 +106,6 @@ class Recorder {
   PolicySettings settings() const;
   /// Flushes, then changes the settings.
   void set_settings(const PolicySettings& settings);
-  /// Floating-point mode of the launches recorded from now on.
-  void set_flush_denormal(bool on);
-
   Statistics statistics() const;
   void reset_statistics();
   /// The plans flushed last, the latest first, for the report.
@@ -124,6 +127,14 @@ class Recorder {
   };
 
   static int64_t now_ns();
+  /// Launches flush denormal numbers to zero if the thread did that which recorded them.
+  Lock lock_to_record() {
+    Lock lock(mutex_);
+    if (device::flushes_denormals() != flush_denormal_) [[unlikely]]
+      change_mode(lock);
+    return lock;
+  }
+  void change_mode(Lock& lock);
   void commit(Lock& lock, NodeWriter& writer, int64_t start_ns);
   bool follow(size_t from);
   void flush_locked(FlushReason reason, const std::string& line, Graveyard& graveyard);

@@ -22,7 +22,7 @@ struct Statistics {
   int64_t bytes_not_written = 0;  // bytes of operator results that never reached memory
   std::array<int64_t, kFlushReasonCount> flushes_by_reason{};
   std::map<std::pair<FlushReason, std::string>, int64_t> flushes_by_line;  // forced flushes only
-  int64_t ns_recording = 0;                                                // estimated from one operator of 64
+  int64_t ns_recording = 0;                                                // estimated from one operator of 256
   int64_t ns_planning = 0, ns_executing = 0, ns_waiting = 0;
 };
 

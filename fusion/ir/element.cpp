@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/math/math.h"
+#include "device/math/special.h"
 #include "device/tile_program.h"
 
 namespace ae::fusion {
@@ -58,6 +59,20 @@ T float_unary(Primitive op, T x) {
       AE_CASE(erf);
       AE_CASE(erfc);
       AE_CASE(sigmoid);
+      AE_CASE(asinh);
+      AE_CASE(acosh);
+      AE_CASE(atanh);
+      AE_CASE(erfinv);
+      AE_CASE(erfcx);
+      AE_CASE(lgamma);
+      AE_CASE(digamma);
+      AE_CASE(trigamma);
+      AE_CASE(i0);
+      AE_CASE(i0e);
+      AE_CASE(i1);
+      AE_CASE(i1e);
+      AE_CASE(ndtri);
+      AE_CASE(log_ndtr);
 #undef AE_CASE
     default: undefined(op);
   }

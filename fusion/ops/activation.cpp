@@ -1,6 +1,7 @@
 // Activation functions and their backwards. Inputs as in opcode.h; slopes, thresholds and the like are parameters.
 // The order of operations is that of PyTorch's CPU kernels.
 #include <cmath>
+#include <limits>
 
 #include "fusion/ops/expression.h"
 
@@ -43,6 +44,13 @@ void elu(OpContext& context) {
   const Expr a = input(context, 0), scale = parameter(context, 2);
   const Expr negative = expm1(a * parameter(context, 3)) * (parameter(context, 1) * scale);
   finish(context, select(a < 0.0, negative, a * scale));
+}
+
+void elu_backward(OpContext& context) {
+  const Expr grad = input(context, 0), a = input(context, 1);
+  const Expr alpha = parameter(context, 2), scale = parameter(context, 3), input_scale = parameter(context, 4);
+  const Expr slope = context.attribute(0) == 1 ? a + alpha * scale : alpha * scale * exp(a * input_scale);
+  finish(context, select(a <= 0.0, grad * input_scale * slope, grad * scale));
 }
 
 void silu(OpContext& context) {
@@ -105,6 +113,65 @@ void logit(OpContext& context) {
   finish(context, log(a / (1.0 - a)));
 }
 
+/// Outside of [low, high] there is no gradient, or none that is a number.
+void logit_backward(OpContext& context) {
+  const Expr grad = input(context, 0), a = input(context, 1);
+  const Expr outside = (a < input(context, 2)) | (a > input(context, 3));
+  const Expr inside = grad / (a * (1.0 - a));
+  if (context.attribute(0) == 0) return finish(context, select(outside, 0.0, inside));
+  const Expr at_end = (a == 0.0) | (a == 1.0);
+  const Expr within = select(at_end, grad * std::numeric_limits<double>::infinity(), inside);
+  finish(context, select(outside, std::numeric_limits<double>::quiet_NaN(), within));
+}
+
+Expr softplus_of(Expr a) { return log1p(exp(a)); }
+
+void mish(OpContext& context) {
+  const Expr a = input(context, 0);
+  finish(context, a * tanh(softplus_of(a)));
+}
+
+void mish_backward(OpContext& context) {
+  const Expr grad = input(context, 0), a = input(context, 1);
+  const Expr s = 1.0 / (1.0 + exp(-a)), t = tanh(softplus_of(a));
+  finish(context, grad * (t + a * s * (1.0 - t * t)));
+}
+
+void log_sigmoid(OpContext& context) {
+  const Expr a = input(context, 0), z = exp(-abs(a));
+  finish(context, minimum(a, 0.0) - log1p(z));
+  context.store_result(1, z.id);
+}
+
+void log_sigmoid_backward(OpContext& context) {
+  const Expr z = input(context, 2), s = z / (1.0 + z);
+  finish(context, input(context, 0) * select(input(context, 1) < 0.0, 1.0 - s, s));
+}
+
+void prelu(OpContext& context) {
+  const Expr a = input(context, 0);
+  finish(context, select(a > 0.0, a, input(context, 1) * a));
+}
+
+void prelu_backward(OpContext& context) {
+  const Expr grad = input(context, 0), a = input(context, 1), positive = a > 0.0;
+  finish(context, select(positive, grad, input(context, 2) * grad));
+  context.store_result(1, select(positive, 0.0, a * grad).id);
+}
+
+/// PyTorch's CPU backward keeps the sigmoid in a tensor, which rounds it.
+Expr kept_sigmoid(OpContext& context, Expr a) { return sigmoid(a).as(context.common_type()).as(a.type()); }
+
+void glu(OpContext& context) {
+  const Expr b = input(context, 1);
+  finish(context, input(context, 0) * (context.attribute(0) == 0 ? sigmoid(b) : kept_sigmoid(context, b)));
+}
+
+void glu_backward(OpContext& context) {
+  const Expr s = kept_sigmoid(context, input(context, 2));
+  finish(context, (1.0 - s) * s * input(context, 1) * input(context, 0));
+}
+
 constexpr BuilderEntry kBuilders[] = {
     {Opcode::relu, relu},
     {Opcode::threshold, threshold},
@@ -112,6 +179,7 @@ constexpr BuilderEntry kBuilders[] = {
     {Opcode::leaky_relu, leaky_relu},
     {Opcode::leaky_relu_backward, leaky_relu_backward},
     {Opcode::elu, elu},
+    {Opcode::elu_backward, elu_backward},
     {Opcode::silu, silu},
     {Opcode::silu_backward, silu_backward},
     {Opcode::gelu, gelu},
@@ -121,6 +189,15 @@ constexpr BuilderEntry kBuilders[] = {
     {Opcode::tanh_backward, tanh_backward},
     {Opcode::sigmoid_backward, sigmoid_backward},
     {Opcode::logit, logit},
+    {Opcode::logit_backward, logit_backward},
+    {Opcode::mish, mish},
+    {Opcode::mish_backward, mish_backward},
+    {Opcode::log_sigmoid, log_sigmoid},
+    {Opcode::log_sigmoid_backward, log_sigmoid_backward},
+    {Opcode::prelu, prelu},
+    {Opcode::prelu_backward, prelu_backward},
+    {Opcode::glu, glu},
+    {Opcode::glu_backward, glu_backward},
 };
 
 }  // namespace

@@ -13,9 +13,9 @@ constexpr size_t kOpcodes = static_cast<size_t>(Opcode::library) + 1;
 
 std::array<Builder, kOpcodes> make_table() {
   std::array<Builder, kOpcodes> table{};
-  for (auto family :
-       {unary_builders, binary_builders, activation_builders, ternary_builders, index_builders, random_builders,
-        optimizer_builders, reduction_builders, softmax_builders, norm_builders, loss_builders}) {
+  for (auto family : {unary_builders, binary_builders, activation_builders, hard_activation_builders, special_builders,
+                      pointwise_loss_builders, ternary_builders, index_builders, random_builders, optimizer_builders,
+                      reduction_builders, softmax_builders, norm_builders, recurrent_builders, loss_builders}) {
     for (const BuilderEntry& entry : family()) table[static_cast<size_t>(entry.opcode)] = entry.builder;
   }
   return table;

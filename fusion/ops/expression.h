@@ -97,6 +97,9 @@ struct BuilderEntry {
 std::span<const BuilderEntry> unary_builders();
 std::span<const BuilderEntry> binary_builders();
 std::span<const BuilderEntry> activation_builders();
+std::span<const BuilderEntry> hard_activation_builders();
+std::span<const BuilderEntry> special_builders();
+std::span<const BuilderEntry> pointwise_loss_builders();
 std::span<const BuilderEntry> ternary_builders();
 std::span<const BuilderEntry> index_builders();
 std::span<const BuilderEntry> random_builders();
@@ -104,6 +107,7 @@ std::span<const BuilderEntry> optimizer_builders();
 std::span<const BuilderEntry> reduction_builders();
 std::span<const BuilderEntry> softmax_builders();
 std::span<const BuilderEntry> norm_builders();
+std::span<const BuilderEntry> recurrent_builders();
 std::span<const BuilderEntry> loss_builders();
 
 }  // namespace ae::fusion

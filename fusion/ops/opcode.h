@@ -21,7 +21,10 @@ namespace ae::fusion {
   X(exp2, pointwise) X(expm1, pointwise) X(log, pointwise) X(log2, pointwise) X(log10, pointwise)                    \
   X(log1p, pointwise) X(sin, pointwise) X(cos, pointwise) X(tan, pointwise) X(asin, pointwise) X(acos, pointwise)    \
   X(atan, pointwise) X(sinh, pointwise) X(cosh, pointwise) X(tanh, pointwise) X(erf, pointwise) X(erfc, pointwise)   \
-  X(sigmoid, pointwise) X(logical_not, pointwise) X(bitwise_not, pointwise) X(isnan, pointwise) X(isinf, pointwise)  \
+  X(asinh, pointwise) X(acosh, pointwise) X(atanh, pointwise) X(erfinv, pointwise) X(erfcx, pointwise)                \
+  X(lgamma, pointwise) X(digamma, pointwise) X(trigamma, pointwise) X(i0, pointwise) X(i0e, pointwise)                \
+  X(i1, pointwise) X(i1e, pointwise) X(ndtri, pointwise) X(log_ndtr, pointwise)                                       \
+  X(sigmoid, pointwise) X(logical_not, pointwise) X(bitwise_not, pointwise) X(isnan, pointwise) X(isinf, pointwise)   \
   X(add, pointwise) X(sub, pointwise) X(mul, pointwise) X(div, pointwise) X(floor_div, pointwise)                    \
   X(trunc_div, pointwise) X(remainder, pointwise) X(fmod, pointwise) X(pow, pointwise) X(atan2, pointwise)           \
   X(hypot, pointwise) X(maximum, pointwise) X(minimum, pointwise) X(fmax, pointwise) X(fmin, pointwise)              \
@@ -40,7 +43,7 @@ namespace ae::fusion {
   X(clamp, pointwise)         /* in(a, low, high): min(max(a, low), high), NaN of a wins */                           \
   X(clamp_min, pointwise)     /* in(a, low) */                                                                        \
   X(clamp_max, pointwise)     /* in(a, high) */                                                                       \
-  X(lerp, pointwise)          /* in(a, b, weight); attr 0: 0, or 1 = |weight| < 0.5 is known, 2 = >= 0.5 is */         \
+  X(lerp, pointwise)          /* in(a, b, weight); attr 0: 0, or 1 = |weight| < 0.5 is known, 2 = >= 0.5 is */        \
   X(addcmul, pointwise)       /* in(a, b, c, value): a + value * b * c */                                             \
   X(addcdiv, pointwise)       /* in(a, b, c, value): a + value * (b / c) */                                           \
   X(threshold, pointwise)     /* in(a, threshold, value): a <= threshold ? value : a */                               \
@@ -56,12 +59,47 @@ namespace ae::fusion {
   X(tanh_backward, pointwise) /* in(grad, out): grad * (1 - out^2) */                                                 \
   X(sigmoid_backward, pointwise)  /* in(grad, out) */                                                                 \
   X(logit, pointwise)         /* in(a) */                                                                             \
+  X(logit_backward, pointwise)    /* in(grad, a, low, high); attr 0: 1 = NaN outside of [low, high], else 0 */        \
+  X(hardsigmoid, pointwise) X(hardsigmoid_backward, pointwise) /* in(grad, a) */                                      \
+  X(hardswish, pointwise) X(hardswish_backward, pointwise)     /* in(grad, a) */                                      \
+  X(hardtanh_backward, pointwise) /* in(grad, a, low, high) */                                                        \
+  X(hardshrink, pointwise)    /* in(a, lambda) */                                                                     \
+  X(softshrink, pointwise)    /* in(a, lambda) */                                                                     \
+  X(shrink_backward, pointwise)   /* in(grad, a, lambda) */                                                           \
+  X(mish, pointwise) X(mish_backward, pointwise)               /* in(grad, a) */                                      \
+  X(elu_backward, pointwise)  /* in(grad, a or out, alpha, scale, input_scale); attr 0: 1 = out is given */           \
+  X(log_sigmoid, pointwise)   /* in(a) -> out, exp(-|a|) */                                                           \
+  X(log_sigmoid_backward, pointwise) /* in(grad, a, exp(-|a|)) */                                                     \
+  X(prelu, pointwise) X(prelu_backward, pointwise) /* in([grad, ]a, weight) -> out, or grad_a, grad_weight */         \
+  X(glu, pointwise)           /* in(a, b): a * sigmoid(b); attr 0: 1 = sigmoid(b) is rounded */                       \
+  X(glu_backward, pointwise)  /* in(grad, a, b) -> gradient of b */                                                   \
+  X(smooth_l1, pointwise)     /* in(a, b, beta) */                                                                    \
+  X(smooth_l1_backward, pointwise) /* in(a, b, grad, beta, scale) */                                                  \
+  X(huber, pointwise)         /* in(a, b, delta) */                                                                   \
+  X(huber_backward, pointwise) /* in(a, b, grad, delta, scale) */                                                     \
+  X(binary_cross_entropy, pointwise) /* in(a, target[, weight]) */                                                    \
+  X(binary_cross_entropy_backward, pointwise) /* in(grad, a, target, count[, weight]) */                              \
+  X(xlogy, pointwise) X(xlog1py, pointwise) X(logaddexp, pointwise) X(logaddexp2, pointwise) /* in(a, b) */           \
+  X(heaviside, pointwise)     /* in(a, value at 0) */                                                                 \
+  X(signbit, pointwise) X(isposinf, pointwise) X(isneginf, pointwise) X(sinc, pointwise) X(entr, pointwise)           \
+  X(angle, pointwise)         /* of real numbers: 0 or pi */                                                          \
+  X(round_decimals, pointwise) /* in(a, power of ten); attr 0: 1 = the power divides */                               \
+  X(eye, pointwise)           /* ones on the diagonal of the node's two dims */                                       \
+  X(linspace, pointwise)      /* in(start, end, step, steps) */                                                       \
   X(nan_to_num, pointwise)    /* in(a, nan, posinf, neginf) */                                                        \
   X(mse, pointwise)           /* in(a, b): (a - b)^2 */                                                               \
   X(scaled_difference, pointwise) /* in(grad, a, b, scale): scale * (a - b) * grad */                                 \
   X(tril, pointwise)          /* in(a); attr 0: diagonal; last two dims of the node; others -> 0 */                   \
   X(triu, pointwise)                                                                                                  \
   X(fused_adamw, pointwise)   /* in(param, grad, m, v, [max_v], step, lr, beta1, beta2, wd, eps): see fusion/ops/optimizer.cpp */ \
+  X(fused_sgd, pointwise)     /* in(param, grad[, momentum], numbers…): see fusion/ops/optimizer.cpp */               \
+  X(fused_adagrad, pointwise) /* in(param, grad, sum, numbers…): see fusion/ops/optimizer.cpp */                      \
+  X(amp_update_scale, pointwise) /* in(scale, successes, found_inf, growth, backoff, interval) -> scale, successes */ \
+  X(norm_scale, pointwise)    /* in(variance, eps[, weight]): rsqrt(variance + eps) [* weight] */                     \
+  X(norm_apply, pointwise)    /* in(a, mean, scale[, weight][, bias]); attr 0: bit 0 weight, bit 1 bias: norm.cpp */  \
+  X(norm_backward_input, pointwise) /* in(grad, a, coefficients…): norm.cpp */                                        \
+  X(lstm_cell, pointwise) X(lstm_cell_backward, pointwise)   /* see fusion/ops/recurrent.cpp */                       \
+  X(gru_cell, pointwise) X(gru_cell_backward, pointwise)     /* see fusion/ops/recurrent.cpp */                       \
   /* Random: scalars seed, offset. */                                                                                 \
   X(uniform, pointwise)       /* in(from, to, seed, offset) */                                                        \
   X(normal, pointwise)        /* in(mean, std, seed, offset) */                                                       \
@@ -70,13 +108,16 @@ namespace ae::fusion {
   X(exponential, pointwise)   /* in(lambda, seed, offset) */                                                          \
   X(dropout, pointwise)       /* in(a, keep_probability, scale, seed, offset) -> out, mask (bool) */                  \
   X(masked_scale, pointwise)  /* in(grad, mask, scale): grad * mask * scale */                                        \
-  X(nll_backward, pointwise)  /* in(grad, target, ignore[, total][, weight]) -> grad_in; attrs: bits, class dim */     \
+  X(nll_backward, pointwise)  /* in(grad, target, ignore[, total][, weight]) -> grad_in; attrs: bits, class dim */    \
   /* Reductions. */                                                                                                   \
   X(sum, reduce) X(prod, reduce) X(amax, reduce) X(amin, reduce) X(any, reduce) X(all, reduce)                        \
   X(mean, reduce)             /* in(a, count) */                                                                      \
   X(var, reduce)              /* in(a, count, divisor) -> var[, mean]; attr 0: 1 = standard deviation */              \
   X(norm, reduce)             /* in(a[, p]); attr 0: 0 = 2-norm, 1 = 1-norm, 2 = inf, 3 = -inf, 4 = 0-norm, 5 = p */  \
   X(logsumexp, reduce)                                                                                                \
+  X(nansum, reduce)           /* NaN counts as 0 */                                                                   \
+  X(count_nonzero, reduce)                                                                                            \
+  X(first_index, reduce)      /* in(a, extreme) -> i64 index of the first that equals it; attr 0: dim, kMaxRank: position */ \
   X(softmax, reduce)          /* in(a) -> out */                                                                      \
   X(log_softmax, reduce)                                                                                              \
   X(softmax_backward, reduce) /* in(grad, out) -> grad_in */                                                          \
@@ -85,7 +126,9 @@ namespace ae::fusion {
   X(layer_norm_backward, reduce)   /* in(grad, a, mean, rstd, count[, weight]) -> grad_in */                          \
   X(layer_norm_backward_affine, reduce) /* in(grad, a, mean, rstd) -> grad_weight, grad_bias; attr 0: bit 0 / 1 which */ \
   X(rms_norm, reduce)         /* in(a, count, eps[, weight]) -> out, rrms */                                          \
-  X(nll_gather, reduce)       /* in(logp, target, ignore[, weight]) -> loss, weight per row; attr 0: class dim */      \
+  X(norm_rstd, reduce)        /* in(a, mean, count, eps[, weight][, running]) -> rstd[, scale][, running]: norm.cpp */ \
+  X(norm_backward_coefficients, reduce) /* in(grad, a[, mean], rstd, count[, weight]) -> coefficients: norm.cpp */    \
+  X(nll_gather, reduce)       /* in(logp, target, ignore[, weight]) -> loss, weight per row; attr 0: class dim */     \
   /* Library. */                                                                                                      \
   X(library, library)         /* attr 0: index into the engine's table of library operators */
 // clang-format on

@@ -54,6 +54,26 @@ void norm(OpContext& context) {
   context.store_result(0, result.id);
 }
 
+void nansum(OpContext& context) {
+  const Expr a = input(context, 0);
+  context.store_result(0, reduce_sum(select(is_nan(a), 0.0, a)).id);
+}
+
+void count_nonzero(OpContext& context) {
+  context.store_result(0, reduce_sum(raw_input(context, 0).as(DType::kBool).as(DType::kI64)).id);
+}
+
+/// The extreme is the reduction's own result, so that it is equal to an element, or is NaN as the first NaN is.
+void first_index(OpContext& context) {
+  constexpr double kNone = 4611686018427387904.0;  // 2^62: beyond every index
+  const Expr a = input(context, 0), extreme = input(context, 1);
+  Expr hit = a == extreme;
+  if (is_floating(a.type())) hit = hit | is_nan(a);
+  const int64_t dim = context.attribute(0);
+  const Expr index{&context, dim == device::kMaxRank ? context.position() : context.index(static_cast<int>(dim))};
+  context.store(0, reduce(Primitive::reduce_min, select(hit, index, kNone)).id);
+}
+
 constexpr BuilderEntry kBuilders[] = {
     {Opcode::sum, plain<Primitive::reduce_sum>},
     {Opcode::prod, plain<Primitive::reduce_prod>},
@@ -64,6 +84,9 @@ constexpr BuilderEntry kBuilders[] = {
     {Opcode::mean, mean},
     {Opcode::var, var},
     {Opcode::norm, norm},
+    {Opcode::nansum, nansum},
+    {Opcode::count_nonzero, count_nonzero},
+    {Opcode::first_index, first_index},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "fusion/trace/trace.h"
 
+#include <algorithm>
 #include <atomic>
 
 namespace ae::fusion {
@@ -56,8 +57,18 @@ NodeView NodeView::decode(const uint64_t* words, uint32_t first_scalar) {
   return node;
 }
 
+void Words::grow(size_t count) {
+  const size_t size = this->size();
+  const size_t capacity = std::max(size + count, 2 * static_cast<size_t>(limit_ - begin_.get()));
+  auto words = std::make_unique_for_overwrite<uint64_t[]>(capacity);
+  std::copy(begin(), end(), words.get());
+  begin_ = std::move(words);
+  end_ = begin_.get() + size;
+  limit_ = begin_.get() + capacity;
+}
+
 void Trace::clear() {
-  words.clear();
+  words.truncate(0);
   starts.clear();
   scalars.clear();
   buffers.clear();

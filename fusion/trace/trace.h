@@ -14,7 +14,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "device/dtype.h"
@@ -55,6 +57,38 @@ struct NodeView {
   static NodeView decode(const uint64_t* words, uint32_t first_scalar);
 };
 
+/// A list of words that grows by whole pieces: recording checks its capacity once for each.
+class Words {
+ public:
+  Words() = default;
+  Words(const Words&) = delete;
+  Words& operator=(const Words&) = delete;
+
+  size_t size() const noexcept { return static_cast<size_t>(end_ - begin_.get()); }
+  bool empty() const noexcept { return size() == 0; }
+  const uint64_t* data() const noexcept { return begin_.get(); }
+  const uint64_t* begin() const noexcept { return begin_.get(); }
+  const uint64_t* end() const noexcept { return end_; }
+  uint64_t& operator[](size_t i) noexcept { return begin_[i]; }
+  uint64_t operator[](size_t i) const noexcept { return begin_[i]; }
+  operator std::vector<uint64_t>() const { return {begin(), end()}; }  // NOLINT: implicit
+
+  /// Adds `count` words, for the caller to set.
+  uint64_t* extend(size_t count) {
+    if (static_cast<size_t>(limit_ - end_) < count) [[unlikely]]
+      grow(count);
+    return std::exchange(end_, end_ + count);
+  }
+  /// Keeps the first `size` words, and the capacity.
+  void truncate(size_t size) noexcept { end_ = begin_.get() + size; }
+
+ private:
+  void grow(size_t count);
+  std::unique_ptr<uint64_t[]> begin_;
+  uint64_t* end_ = nullptr;
+  uint64_t* limit_ = nullptr;
+};
+
 class Trace {
  public:
   Trace() { epoch_ = next_epoch(); }
@@ -68,7 +102,8 @@ class Trace {
     if (buffer->trace_epoch != epoch_) [[unlikely]] {
       buffer->trace_epoch = epoch_;
       buffer->trace_index = static_cast<uint32_t>(buffers.size());
-      buffers.push_back(BufferRef::share(buffer));
+      buffer->retain_by_trace();
+      buffers.push_back(BufferRef::adopt(buffer));
     }
     return buffer->trace_index;
   }
@@ -77,7 +112,7 @@ class Trace {
   /// Forgets everything and starts a new epoch. Keeps capacity.
   void clear();
 
-  std::vector<uint64_t> words;
+  Words words;
   std::vector<uint32_t> starts;  // first word of each node
   std::vector<uint64_t> scalars;
   std::vector<BufferRef> buffers;
@@ -103,26 +138,27 @@ class NodeWriter {
              uint32_t reduced = 0)
       : trace_(trace), start_(trace.words.size()), scalars_(trace.scalars.size()), rank_(rank) {
     header_ = static_cast<uint64_t>(opcode) | static_cast<uint64_t>(common) << 16 | static_cast<uint64_t>(rank) << 24;
-    trace_.words.push_back(0);
-    if (kind_of(opcode) == OpKind::reduce) trace_.words.push_back(reduced);
-    append(sizes, rank);
+    const bool reduces = kind_of(opcode) == OpKind::reduce;
+    uint64_t* at = trace_.words.extend(1 + static_cast<size_t>(reduces) + static_cast<size_t>(rank)) + 1;
+    if (reduces) *at++ = reduced;
+    put(at, sizes, rank);
   }
   NodeWriter(const NodeWriter&) = delete;
   NodeWriter& operator=(const NodeWriter&) = delete;
   ~NodeWriter() {
     if (!finished_) {
-      trace_.words.resize(start_);
+      trace_.words.truncate(start_);
       trace_.scalars.resize(scalars_);
     }
   }
 
   void attribute(int64_t value) {
-    trace_.words.push_back(static_cast<uint64_t>(value));
+    *trace_.words.extend(1) = static_cast<uint64_t>(value);
     header_ += uint64_t{1} << 48;
   }
   void fence() { header_ |= uint64_t{kFenceFlag} << 56; }
   void scalar(DType dtype, uint64_t word) {
-    trace_.words.push_back(uint64_t{kScalarBuffer} | static_cast<uint64_t>(dtype) << 32);
+    *trace_.words.extend(1) = uint64_t{kScalarBuffer} | static_cast<uint64_t>(dtype) << 32;
     trace_.scalars.push_back(word);
     header_ += uint64_t{1} << 32;
   }
@@ -158,15 +194,16 @@ class NodeWriter {
   }
 
  private:
-  void append(const int64_t* values, int count) {
-    for (int i = 0; i < count; ++i) trace_.words.push_back(static_cast<uint64_t>(values[i]));
+  static uint64_t* put(uint64_t* at, const int64_t* values, int count) {
+    for (int i = 0; i < count; ++i) *at++ = static_cast<uint64_t>(values[i]);
+    return at;
   }
   void access(Buffer* buffer, DType dtype, int rank, int64_t offset, const int64_t* sizes, const int64_t* strides) {
-    trace_.words.push_back(uint64_t{trace_.index_of(buffer)} | static_cast<uint64_t>(dtype) << 32 |
-                           static_cast<uint64_t>(rank) << 40);
-    trace_.words.push_back(static_cast<uint64_t>(offset));
-    if (sizes) append(sizes, rank);
-    append(strides, rank);
+    uint64_t* at = trace_.words.extend(2 + static_cast<size_t>(sizes ? 2 * rank : rank));
+    *at++ = uint64_t{trace_.index_of(buffer)} | static_cast<uint64_t>(dtype) << 32 | static_cast<uint64_t>(rank) << 40;
+    *at++ = static_cast<uint64_t>(offset);
+    if (sizes) at = put(at, sizes, rank);
+    put(at, strides, rank);
   }
 
   Trace& trace_;

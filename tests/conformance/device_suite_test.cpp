@@ -522,17 +522,20 @@ TEST_P(DeviceSuite, WrappedMemoryIsGivenBackAfterTheLastLaunchThatUsesIt) {
   EXPECT_EQ(memory[0], 5);
 }
 
-std::unique_ptr<Device> host_device(int threads) {
+std::unique_ptr<Device> host_device(int threads, host::NativeTier::Mode native = host::NativeTier::Mode::background) {
   host::HostOptions options;
   options.threads = threads;
+  options.native = native;
   return host::make_host_device(options);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceSuite,
-                         ::testing::Values(DeviceMaker{"Host1", [] { return host_device(1); }},
-                                           DeviceMaker{"Host2", [] { return host_device(2); }},
-                                           DeviceMaker{"Functional", [] { return make_functional_device(); }}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Devices, DeviceSuite,
+    ::testing::Values(DeviceMaker{"Host1", [] { return host_device(1); }},
+                      DeviceMaker{"Host2", [] { return host_device(2); }},
+                      DeviceMaker{"Native", [] { return host_device(2, host::NativeTier::Mode::immediately); }},
+                      DeviceMaker{"Functional", [] { return make_functional_device(); }}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace ae::device::conformance

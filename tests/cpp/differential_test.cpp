@@ -16,13 +16,17 @@ Recorder make_recorder(device::Device& device, bool adaptive, int64_t period = 0
   return Recorder(device, settings, {test_library(), {}, {}});
 }
 
+/// Compiling takes long: only every so many-th program runs as native code.
+constexpr uint32_t kNativeEvery = 40;
+
 /// What is wrong with the program, in words; empty text when nothing is.
 std::string check(const Program& program, uint32_t seed) {
   const Contents expected = interpret_program(program);
   const std::vector<bool> cuts = random_cuts(program, seed);
-  const std::pair<device::Device&, const char*> devices[] = {{host_device(1), " with one thread: "},
-                                                             {host_device(2), " with two threads: "},
-                                                             {functional_device(), " with immutable buffers: "}};
+  std::vector<std::pair<device::Device&, const char*>> devices = {{host_device(1), " with one thread: "},
+                                                                  {host_device(2), " with two threads: "},
+                                                                  {functional_device(), " with immutable buffers: "}};
+  if (seed % kNativeEvery == 0) devices.emplace_back(native_host_device(), " as native code: ");
   for (const auto& [device, suffix] : devices) {
     const auto compare = [&, &device = device, suffix = suffix](const char* what, Recorder& recorder,
                                                                 const std::vector<bool>& places) {

@@ -97,6 +97,7 @@ void expect_same_bits_of_two(F f) {
     expect_same_bits<double>([](auto x) { return ae::math::f(x); }); \
   }
 AE_UNARY_MATH(AE_X)
+AE_SPECIAL_MATH(AE_X)
 AE_X(floor)
 AE_X(ceil)
 AE_X(trunc)

@@ -50,6 +50,7 @@ int run(const std::string& name) {
 #define AE_X(f) \
   if (name == #f) return evaluate<T, 1>([](auto x) { return ae::math::f(x); });
   AE_UNARY_MATH(AE_X)
+  AE_SPECIAL_MATH(AE_X)
 #undef AE_X
 #define AE_X(f) \
   if (name == #f) return evaluate<T, 2>([](auto x, auto y) { return ae::math::f(x, y); });

@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
+#include <vector>
 
 namespace ae::device::host {
 namespace {
@@ -137,6 +139,21 @@ TEST_F(MemoryPoolTest, ALimitIsKeptAndLiftedAgain) {
   EXPECT_THROW((void)pool.allocate(int64_t(1) << 60), OutOfMemory);
   EXPECT_THROW((void)pool.allocate(int64_t(1) << 45), OutOfMemory);
   EXPECT_THROW((void)pool.allocate(-1), OutOfMemory);
+}
+
+TEST_F(MemoryPoolTest, HolesInTheHeapGoBackBeforeThePoolGrows) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "malloc is the sanitizer's";
+#endif
+  std::vector<std::unique_ptr<char[]>> large, between;
+  for (int i = 0; i < 640; ++i) {
+    large.push_back(std::make_unique<char[]>(100'000));  // below malloc's limit for memory of its own
+    between.push_back(std::make_unique<char[]>(64));
+  }
+  large.clear();
+  const int64_t before = resident_bytes();
+  const BlockRef block = pool.allocate(32 << 20);
+  EXPECT_LT(resident_bytes(), before - (48 << 20));
 }
 
 TEST_F(MemoryPoolTest, ThreadsMayReleaseWhatOthersAllocated) {

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from ops_cases_pointwise import add_pointwise_cases
 
 NAMES = {
     torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32",
@@ -288,6 +289,116 @@ def norms() -> None:
         case("rms_norm", [x, count, eps, *given], [F.rms_norm(x, [10], w, 1e-5), rrms], reduced=[2], tolerance=1e-5)
 
 
+def decomposed_norms() -> None:
+    """Batch, group and RMS norm, node by node; flags as in fusion/ops/norm.cpp."""
+    x, grad = data(3, 4, 10, scale=2.0), data(3, 4, 10, seed=3)
+    weight, bias = data(4, seed=1), data(4, seed=2)
+    mean, var = data(4, seed=4), data(4, seed=5).square()
+    count, eps, channels = (f64, 30), (f64, 1e-5), {"reduced": [0, 2], "tolerance": 1e-5}
+
+    def along(vector):
+        return vector[:, None]
+
+    for w in (None, weight):
+        for running in (False, True):
+            old_mean, old_var = mean.clone(), var.clone()
+            _, m, r = torch.native_batch_norm(x, w, bias, mean if running else None, var if running else None, True,
+                                              0.1, 1e-5)  # fmt: skip
+            given = [] if w is None else [along(w)]
+            after = [along(mean.clone()), along(var.clone())] if running else []
+            numbers = [along(old_mean), along(old_var), (f32, 0.1), (f32, 0.9), (f32, 29)] if running else []
+            case("norm_rstd", [x, along(m), count, eps, *given, *numbers],
+                 [along(r), along(r * (1 if w is None else w)), *after],
+                 attributes=[8 | (0 if w is None else 1) | (16 if running else 0)], **channels)  # fmt: skip
+    out, m, r = torch.native_batch_norm(x, weight, bias, None, None, True, 0.1, 1e-5)
+    case("norm_apply", [x, along(m), along(r), along(weight), along(bias)], [out], attributes=[3], tolerance=1e-5)
+    case("norm_apply", [x, along(m), along(r * weight)], [out - along(bias)], attributes=[0], tolerance=1e-5)
+    case("norm_scale", [var, eps], [torch.rsqrt(var + 1e-5)])
+    case("norm_scale", [var, eps, weight], [torch.rsqrt(var + 1e-5) * weight])
+    grad_x, grad_w, grad_b = torch.ops.aten.native_batch_norm_backward(
+        grad, x, weight, None, None, m, r, True, 1e-5, [True, True, True]
+    )
+    slope, offset, scale = grad_w * r / 30, grad_b / 30, r * weight
+    results = [along(t) for t in (slope, offset, grad_w, grad_b, scale)]
+    case("norm_backward_coefficients", [grad, x, along(m), along(r), count, along(weight)], results,
+         attributes=[13], **channels)  # fmt: skip
+    case("norm_backward_input", [grad, x, along(scale), along(slope), along(m), along(offset)], [grad_x],
+         attributes=[4], tolerance=1e-5)  # fmt: skip
+    leaf, factor = x.clone().requires_grad_(), data(10, seed=6)
+    F.rms_norm(leaf, [10], factor, 1e-5).backward(grad)
+    rrms = torch.rsqrt((x * x).mean(2, keepdim=True) + 1e-5)
+    slope = (grad * factor * x).sum(2, keepdim=True) * rrms * rrms / 10
+    case("norm_backward_coefficients", [grad, x, rrms, (f64, 10), factor], [slope], attributes=[1], reduced=[2],
+         tolerance=1e-5)  # fmt: skip
+    case("norm_backward_input", [grad, x, rrms, slope, factor], [leaf.grad], attributes=[1], tolerance=1e-5)
+    case("layer_norm_backward_affine", [grad, x, rrms], [(grad * x * rrms).sum((0, 1), keepdim=True)], attributes=[5],
+         reduced=[0, 1], tolerance=1e-5)  # fmt: skip
+
+
+def extremes() -> None:
+    x = torch.tensor([[1.0, 3.0, 3.0, -1.0], [2.0, math.nan, 5.0, math.nan], [-math.inf] * 4])
+    for dtype in (f32, bf16):
+        a = x.to(dtype)
+        for dim in (0, 1):
+            for name in ("max", "min"):
+                values, indices = getattr(torch, name)(a, dim, keepdim=True)
+                case("first_index", [a, values], [indices], common=dtype, attributes=[dim], reduced=[dim])
+        case("first_index", [a, a.amax().reshape(1, 1)], [a.argmax().reshape(1, 1)], common=dtype, attributes=[12],
+             reduced=[0, 1])  # fmt: skip
+        case("nansum", [a], [a.nansum(1, keepdim=True)], reduced=[1])
+        case("count_nonzero", [a], [torch.count_nonzero(a, 1)[:, None]], reduced=[1])
+    whole = torch.tensor([[0, 7, 7], [3, 3, 0]])
+    case("first_index", [whole, whole.amax(1, keepdim=True)], [whole.argmax(1, keepdim=True)], attributes=[1],
+         common=i64, reduced=[1])  # fmt: skip
+    case("count_nonzero", [whole], [torch.count_nonzero(whole, 0)[None]], reduced=[0])
+
+
+def cells() -> None:
+    """Steps of LSTM and GRU against the CPU's, which are composed of other operators."""
+    batch, size = 3, 4
+    gates = [data(batch, 4 * size, seed=k).double() for k in (1, 2)]
+    biases = [data(4 * size, seed=k).double() for k in (3, 4)]
+    state, grad_h, grad_c = (data(batch, size, seed=k).double() for k in (5, 6, 7))
+
+    def parts(tensor, count):
+        return list(tensor.chunk(count, -1))
+
+    for given in ([], biases):
+        leaves = [t.clone().requires_grad_() for t in (*gates, state, *given)]
+        total = leaves[0] + leaves[1] + sum(leaves[3:])
+        i, f, c, o = total.chunk(4, 1)
+        i, f, c, o = i.sigmoid(), f.sigmoid(), c.tanh(), o.sigmoid()
+        cy = f * leaves[2] + i * c
+        hy = o * cy.tanh()
+        flat = [p for t in leaves[:2] for p in parts(t.detach(), 4)] + [state]
+        flat += [p for t in given for p in parts(t, 4)]
+        case("lstm_cell", flat, [t.detach() for t in (hy, cy, i, f, c, o)])
+        if given:
+            continue
+        for attribute, outputs in ((1, [(hy, grad_h)]), (2, [(cy, grad_c)]), (3, [(hy, grad_h), (cy, grad_c)])):
+            grads = torch.autograd.grad([a for a, _ in outputs], [total, leaves[2]], [b for _, b in outputs],
+                                        retain_graph=True)  # fmt: skip
+            saved = [t.detach() for t in (i, f, c, o, state, cy)]
+            case("lstm_cell_backward", [*saved, *(b for _, b in outputs)], [*parts(grads[0], 4), grads[1]],
+                 attributes=[attribute])  # fmt: skip
+    gates = [g[:, : 3 * size] for g in gates]
+    biases = [b[: 3 * size] for b in biases]
+    for given in ([], biases):
+        leaves = [t.clone().requires_grad_() for t in (*gates, state, *given)]
+        from_input, from_hidden = (leaves[k] + (leaves[3 + k] if given else 0) for k in (0, 1))
+        (ir, iz, n_in), (hr, hz, hidden) = from_input.chunk(3, 1), from_hidden.chunk(3, 1)
+        r, z = (ir + hr).sigmoid(), (iz + hz).sigmoid()
+        n = (n_in + r * hidden).tanh()
+        hy = n + z * (leaves[2] - n)
+        flat = [p for t in leaves[:2] for p in parts(t.detach(), 3)] + [state]
+        flat += [p for t in given for p in parts(t, 3)]
+        case("gru_cell", flat, [t.detach() for t in (hy, r, z, n, state, hidden)])
+        if not given:
+            grads = torch.autograd.grad(hy, leaves, grad_h)
+            case("gru_cell_backward", [grad_h, *(t.detach() for t in (r, z, n, state, hidden))],
+                 [*parts(grads[0], 3), *parts(grads[1], 3), grads[2]])  # fmt: skip
+
+
 def losses() -> None:
     logp = torch.log_softmax(data(4, 5), 1)
     logp[0, 3] = -math.inf  # of a class that is not picked
@@ -340,8 +451,70 @@ def optimizers() -> None:
                  tolerance=1e-5)  # fmt: skip
 
 
+def simple_optimizers() -> None:
+    """SGD, Adagrad, steps that are skipped, and the gradient scaler."""
+    lr, decay, momentum, dampening, eps = 0.05, 0.1, 0.9, 0.3, 1e-8
+    one = torch.tensor(1.0)
+    for maximize, scaled, found, decays in [(0, 0, None, 1), (1, 1, 0.0, 0), (0, 1, 1.0, 1)]:
+        common = (2 if maximize else 0) | (8 if scaled else 0) | (0 if decays else 64) | (0 if found is None else 128)
+        options = {
+            "weight_decay": decay * decays,
+            "lr": lr,
+            "maximize": bool(maximize),
+            "grad_scale": one * 4 if scaled else None,
+            "found_inf": None if found is None else one * found,
+        }
+        last = ([torch.tensor([4.0])] if scaled else []) + ([] if found is None else [torch.tensor([found])])
+        for form in (0, 256, 256 | 1024, 256 | 512):
+            param, grad, buffer = data(5), data(5, seed=1), data(5, seed=2)
+            given = [param, grad] + ([buffer] if form else [])
+            before = [t.clone() for t in given]
+            torch._fused_sgd_([param], [grad], [buffer] if form else [], momentum=momentum if form else 0.0,
+                              dampening=dampening, nesterov=bool(form & 1024), is_first_step=bool(form & 512),
+                              **options)  # fmt: skip
+            numbers = [(f32, lr), (f32, decay * decays), (f32, momentum), (f32, 1 - dampening)]
+            outputs = [param] + ([buffer] if form else []) + ([grad] if scaled else [])
+            case("fused_sgd", [*before, *numbers, *last], outputs, attributes=[common | form], tolerance=1e-5)
+        param, grad, total = data(5), data(5, seed=1), data(5, seed=2).square()
+        before = [t.clone() for t in (param, grad, total)]
+        torch._fused_adagrad_([param], [grad], [total], [torch.tensor(3.0)], lr_decay=0.2, eps=eps, **options)
+        numbers = [(f64, lr / (1 + 2 * 0.2)), (f32, decay * decays), (f32, eps)]
+        case("fused_adagrad", [*before, *numbers, *last], [param, total] + ([grad] if scaled else []),
+             attributes=[common], tolerance=1e-5)  # fmt: skip
+        param, grad, m, v = data(5), data(5, seed=1), data(5, seed=2), data(5, seed=3).square()
+        before = [t.clone() for t in (param, grad, m, v)]
+        torch._fused_adamw_([param], [grad], [m], [v], [], [torch.tensor(3.0)], amsgrad=False, beta1=0.9, beta2=0.95,
+                            eps=eps, **options)  # fmt: skip
+        numbers = [(f64, 1 - 0.9**3), (f64, math.sqrt(1 - 0.95**3)), (f64, lr), (f64, 0.9), (f64, 0.95),
+                   (f64, decay * decays), (f64, eps)]  # fmt: skip
+        case("fused_adamw", [*before, *numbers, *last], [param, m, v] + ([grad] if scaled else []),
+             attributes=[common | 16], tolerance=1e-5)  # fmt: skip
+    for scale, successes, found in [(8.0, 0, 0.0), (8.0, 1, 0.0), (8.0, 1, 1.0), (3e38, 1, 0.0)]:
+        before = [torch.tensor([scale]), torch.tensor([successes], dtype=i32)]
+        after = [t.clone() for t in before]
+        torch._amp_update_scale_(*after, torch.tensor([found]), 2.0, 0.5, 2)
+        case("amp_update_scale", [*before, torch.tensor([found]), (f64, 2), (f64, 0.5), (i64, 2)], after,
+             common=f32, tolerance=0)  # fmt: skip
+
+
 if __name__ == "__main__":
-    for family in (unary, binary, activations, ternary, indices, reductions, softmaxes, norms, losses, optimizers):
+    for family in (
+        unary,
+        binary,
+        activations,
+        ternary,
+        indices,
+        reductions,
+        softmaxes,
+        norms,
+        decomposed_norms,
+        extremes,
+        cells,
+        losses,
+        optimizers,
+        simple_optimizers,
+    ):
         family()
+    add_pointwise_cases(case, data)
     header = f'// Written by ops_cases.py from torch {torch.__version__.split("+")[0]}; do not edit.\nR"('
     Path(__file__).with_suffix(".inc").write_text(header + "\n".join(lines) + ')"\n')

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/cpp/support/program.h"
@@ -183,11 +185,26 @@ TEST_F(RecorderTest, DenormalsAreFlushedInWhatIsRecordedAfterTheSetting) {
   const BufferRef a = make(1), before = make(1), after = make(1);
   fill(a, 1e-40);
   add(a, 0, before);
-  recorder->set_flush_denormal(true);
+  const unsigned mode = _mm_getcsr();
+  _mm_setcsr(mode | device::kFlushBits);
   add(a, 0, after);
+  _mm_setcsr(mode);
   EXPECT_THAT(values(before), ElementsAre(1e-40f));
   EXPECT_THAT(values(after), ElementsAre(0));
-  recorder->set_flush_denormal(false);
+}
+
+TEST_F(RecorderTest, ThreadsThatWaitForTheLockGetIt) {
+  start();
+  std::atomic<int64_t> recorded{0};
+  const auto record = [&] {
+    for (int i = 0; i < 20'000; ++i, ++recorded) fill(make(1), i);
+  };
+  std::thread one(record), two(record), three(record);
+  one.join();
+  two.join();
+  three.join();
+  EXPECT_EQ(recorded, 60'000);
+  EXPECT_EQ(recorder->statistics().operators_recorded, 60'000);
 }
 
 TEST_F(RecorderTest, AWaitCanBeInterrupted) {

@@ -26,8 +26,9 @@ struct TileCase {
 /// Runs a case by the definition of the primitives; gives the memory after it.
 std::vector<std::vector<std::byte>> run_slowly(const TileCase& tile_case);
 
-/// Runs a case on the tile machine; tasks in the order of their numbers.
-std::vector<std::vector<std::byte>> run_on_machine(const TileCase& tile_case, const TileOptions& options);
+/// Runs a case on the tile machine, with tile kernels or native code; tasks in the order of their numbers.
+std::vector<std::vector<std::byte>> run_on_machine(const TileCase& tile_case, const TileOptions& options,
+                                                   bool native = false);
 
 /// Empty when both memories are equal, NaNs' payloads aside; else says where they differ.
 std::string difference(const TileCase& tile_case, const std::vector<std::vector<std::byte>>& expected,

@@ -100,7 +100,7 @@ TEST(Trace, NumbersBuffersAtTheirFirstUseAndAnewInEachTrace) {
 }
 
 TEST(Trace, WordsDoNotHoldScalars) {
-  const auto words_with = [](double value, DType dtype) {
+  const auto words_with = [](double value, DType dtype) -> std::vector<uint64_t> {
     Trace trace;
     const BufferRef a = make();
     const int64_t size = 4, stride = 1;
@@ -112,6 +112,32 @@ TEST(Trace, WordsDoNotHoldScalars) {
   };
   EXPECT_EQ(words_with(1, DType::kF32), words_with(2, DType::kF32));
   EXPECT_NE(words_with(1, DType::kF32), words_with(1, DType::kF64));
+}
+
+TEST(Buffer, AStoragesSpareReferenceGoesToTheFirstTrace) {
+  int released = 0;
+  const auto make_owned = [&] {
+    Buffer* buffer = make().release();
+    buffer->failure = {new Failure, [&](const Failure* failure) {
+                         ++released;
+                         delete failure;
+                       }};
+    buffer->own_by_storage();
+    return buffer;
+  };
+  make_owned()->release_by_storage();  // never recorded
+  EXPECT_EQ(released, 1);
+  Trace one, other;
+  Buffer* buffer = make_owned();
+  one.index_of(buffer);
+  other.index_of(buffer);
+  BufferRef shared = BufferRef::share(buffer);
+  buffer->release_by_storage();
+  one.clear();
+  other.clear();
+  EXPECT_EQ(released, 1);
+  shared = {};
+  EXPECT_EQ(released, 2);
 }
 
 TEST(Trace, EpochsOfAllTracesDiffer) {

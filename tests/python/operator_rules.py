@@ -222,7 +222,9 @@ def adamw(g: Generator, rule: Rule, schema: Any) -> Arguments:
         "max_exp_avg_sqs": list_of(g, count, dtype, shapes, positive=True) if amsgrad else "[]",
         "state_steps": "[" + ", ".join(g.line("torch.full((), 3.0, device=device)") for _ in range(count)) + "]",
         "beta1": "0.9", "beta2": "0.99", "weight_decay": g.choice(("0.0", "0.1")), "eps": "1e-8",
-        "amsgrad": str(amsgrad), "maximize": str(g.chance(0.3)), "grad_scale": "None", "found_inf": "None",
+        "amsgrad": str(amsgrad), "maximize": str(g.chance(0.3)),
+        "grad_scale": g.line("torch.full((), 4.0, device=device)") if g.chance(0.4) else "None",
+        "found_inf": g.line(f"torch.full((), {g.choice((0.0, 1.0))}, device=device)") if g.chance(0.4) else "None",
     }  # fmt: skip
     lr = next(argument for argument in schema.arguments if argument.name == "lr")
     given["lr"] = "0.01" if str(lr.type) == "float" else "torch.tensor(0.01)"
@@ -549,7 +551,12 @@ def _table() -> dict[str, Rule]:
     put("clone", Rule("fib", one, compare="exact"))
     put("_amp_foreach_non_finite_check_and_unscale", Rule("f", unscale, compare="exact"))
     put("_fused_adamw _fused_adam", Rule("f", adamw))
-    return rules
+    from operator_rules_index import index_rules
+    from operator_rules_pointwise import pointwise_rules  # which needs this module's names
+    from operator_rules_reduce import reduce_rules
+    from operator_rules_spatial import spatial_rules
+
+    return rules | index_rules() | pointwise_rules() | reduce_rules() | spatial_rules()
 
 
 RULES = _table()

@@ -203,7 +203,7 @@ class Generator:
         call = f"aten.{name.removeprefix('aten::')}" + ("" if op._overloadname != "default" else ".default")
         if keyword.iskeyword(op._overloadname):
             call = f"getattr({call.rpartition('.')[0]}, {op._overloadname!r})"
-        outs = [argument.name for argument in schema.arguments if argument.is_out]
+        outs = [argument.name for argument in schema.arguments if argument.is_out and argument.name not in given]
         arguments = [f"{key}={text}" if key in keyword_names(schema) else text for key, text in in_order(schema, given)]
         if outs:
             arguments += [f"{key}={self.out(call, arguments, key, rule)}" for key in outs]

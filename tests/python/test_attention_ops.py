@@ -76,6 +76,65 @@ def test_forward_and_backward_agree_with_the_cpu_kernel(case: str, batch: int, d
         torch.testing.assert_close(a.detach().cpu(), e.detach(), **tolerance)
 
 
+# Queries, keys, width, causal: whole and ragged tiles and blocks, widths of our kernels and others, few queries.
+SHAPES = [
+    (128, 128, 32, True),
+    (50, 50, 64, False),
+    (197, 197, 48, True),
+    (33, 20, 24, False),
+    (600, 700, 16, False),
+    (70, 300, 16, True),
+    (300, 70, 128, True),
+    (1, 300, 32, False),
+    (2, 17, 64, False),
+    (5, 300, 16, False),
+    (5, 40, 16, False),
+    (20, 20, 256, True),
+    (20, 20, 272, True),
+]
+
+
+@pytest.mark.parametrize(("queries", "keys", "width", "causal"), SHAPES)
+@pytest.mark.parametrize("heads", [(1, 1), (2, 3)], ids=["one head", "six heads"])
+def test_heads_of_one_matrix_agree_with_the_cpu(
+    heads: tuple[int, int], queries: int, keys: int, width: int, causal: bool
+) -> None:
+    """Queries, keys and values as a transformer has them: views of the output of one linear layer."""
+    generator = torch.Generator().manual_seed(5)
+    batch, count = heads
+    data = torch.randn(batch, max(queries, keys), 3 * count * width, generator=generator)
+    weight = torch.randn(batch, count, queries, width, generator=generator)
+    results = {}
+    for device in ("cpu", "neuron"):
+        leaf = data.clone().to(device).requires_grad_()
+        parts = [part.view(batch, -1, count, width).transpose(1, 2) for part in leaf.split(count * width, dim=-1)]
+        q, k, v = parts[0][:, :, :queries], parts[1][:, :, :keys], parts[2][:, :, :keys]
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        assert "Overrideable" in str(out.grad_fn) or device == "cpu"
+        out.backward(weight.to(device))
+        results[device] = (out.detach().cpu(), leaf.grad.cpu())
+    for actual, expected in zip(results["neuron"], results["cpu"], strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("width", [8, 32])
+def test_rows_that_see_nothing_and_nan_are_as_on_the_cpu(width: int) -> None:
+    generator = torch.Generator().manual_seed(6)
+    data = [torch.randn(2, 3, 40, width, generator=generator) for _ in range(4)]
+    data[0][1, 2, 7, 3] = float("nan")
+    mask = torch.randn(40, 40, generator=generator)
+    mask[11] = -torch.inf
+    results = {}
+    for device in ("cpu", "neuron"):
+        q, k, v = (t.clone().to(device).requires_grad_() for t in data[:3])
+        out = F.scaled_dot_product_attention(q, k, v, mask.to(device), scale=-0.4)
+        out.backward(data[3].to(device))
+        results[device] = [out.detach(), q.grad, k.grad, v.grad]
+    assert results["cpu"][0][:, :, 11].eq(0).all()
+    for actual, expected in zip(results["neuron"], results["cpu"], strict=True):
+        torch.testing.assert_close(actual.cpu(), expected, rtol=1e-4, atol=2e-5, equal_nan=True)
+
+
 def test_the_choice_is_the_cpus() -> None:
     q = torch.randn(2, 4, 8, 16)
     for arguments in [(q, q, q), (q[0], q[0], q[0]), (q.transpose(2, 3),) * 3, (q.half(),) * 3]:
@@ -88,9 +147,9 @@ def test_the_choice_is_the_cpus() -> None:
 def test_threads_do_not_change_bits() -> None:
     check_threads("""
 for dtype in (torch.float32, torch.bfloat16):
-    for batch in (1, 8):
-        q, k, v = (randn(batch, 4, 256, 32, dtype=dtype).requires_grad_() for _ in range(3))
+    for batch, heads, length in ((1, 4, 256), (8, 4, 256), (1, 1, 1000)):
+        q, k, v = (randn(batch, heads, length, 32, dtype=dtype).requires_grad_() for _ in range(3))
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        out.backward(randn(batch, 4, 256, 32, dtype=dtype))
+        out.backward(randn(batch, heads, length, 32, dtype=dtype))
         digest(out, q.grad, k.grad, v.grad)
 """)

@@ -382,6 +382,30 @@ def test_37_nan_infinity_and_signed_zero() -> None:
     run_everywhere(program, exact=True)
 
 
+@pytest.mark.parametrize("name", ["unfused", "adaptive"])
+def test_40_denormals_are_flushed_where_the_program_asked_for_it(name: str) -> None:
+    """Also in the backward pass, whose thread was born before."""
+
+    def program(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        weight.grad = None
+        (x * weight).sum().backward()
+        assert weight.grad is not None
+        return x + x, x.view(1, 4) @ x.new_ones(4, 1), weight.grad
+
+    with mode(name):
+        x = torch.full((4,), 1e-40).to("neuron")
+        weight = torch.ones(4, device="neuron").requires_grad_()
+        before = program(x, weight)
+        try:
+            assert torch.set_flush_denormal(True)
+            during = program(x, weight)
+        finally:
+            torch.set_flush_denormal(False)
+        after = program(x, weight)
+        for tensors, flushed in ((before, False), (during, True), (after, False)):
+            assert [bool((tensor.detach().cpu() == 0).all()) for tensor in tensors] == [flushed] * 3
+
+
 UNARY = [
     "exp",
     "exp2",

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from modes import run_everywhere
 from opinfo import DTYPES, check_errors, check_samples, check_threads, find_op, same_error, with_errors
+from recorded import no_fallback
 
 OPS = ["cat", "stack", "hstack", "vstack", "dstack", "column_stack"]
 
@@ -58,8 +60,32 @@ def test_large_results_and_empty_parts(dim: int) -> None:
 
 
 def test_more_tensors_than_a_node_can_hold() -> None:
-    parts = [torch.full((2,), float(i)) for i in range(300)]
-    assert torch.equal(torch.cat([p.to("neuron") for p in parts]).cpu(), torch.cat(parts))
+    parts = [torch.full((i % 3, 2), float(i)) for i in range(500)]
+    with no_fallback():
+        moved = [p.to("neuron") for p in parts]
+        assert torch.equal(torch.cat(moved).cpu(), torch.cat(parts))
+        wide = torch.empty(0, device="neuron")
+        torch.cat([p.t() for p in moved], 1, out=wide)
+        assert torch.equal(wide.cpu(), torch.cat([p.t() for p in parts], 1))
+
+
+def test_operators_that_split_and_join_without_views_are_recorded() -> None:
+    def program(device: str) -> list[torch.Tensor]:
+        x = torch.arange(24.0).view(4, 6).to(device)
+        parts = [torch.empty(0, device=device), torch.empty(0, device=device)]
+        torch.split_with_sizes_copy(x, [2, 4], 1, out=parts)
+        chunks = torch.empty(2, 20, device=device)
+        torch._chunk_cat([x, x[:, :4]], 0, 2, out=chunks)
+        return [
+            *parts, chunks, torch._chunk_cat([x, x[:, :4]], 0, 2), torch.narrow_copy(x, 1, 2, 3),
+            torch.select_scatter(x, x[0, :4], 1, 2), torch.slice_scatter(x, x[:, :2], 1, 1, 3),
+            torch.diagonal_scatter(x, x[0, :4]), torch.as_strided_scatter(x, x[:2, :2], (2, 2), (6, 1), 1),
+            *torch.tensor_split(x, 4, 1), torch.block_diag(x, x[:1]), torch.repeat_interleave(x, 2, 1),
+            *torch.meshgrid(x[0], x[1, :2], indexing="ij"), torch.stack([x.t(), x.t()], 1),
+        ]  # fmt: skip
+
+    with no_fallback():
+        run_everywhere(program, exact=True)
 
 
 def test_threads_do_not_change_bits() -> None:

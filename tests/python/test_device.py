@@ -51,6 +51,7 @@ def test_a_torch_of_another_version_gives_a_message_and_import_torch_still_works
         ("NEURON_LAUNCH_BLOCKING", "2"),
         ("NEURON_EAGER_THREADS", "0"),
         ("NEURON_EAGER_WINDOW", "many"),
+        ("NEURON_EAGER_KERNELS", "fast"),
         ("NEURON_EAGER_FLUSH_PERIOD", "-1"),
         ("NEURON_FUSION_REPORT", "report.pdf"),
     ],

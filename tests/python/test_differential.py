@@ -58,7 +58,7 @@ def test_random_programs(source: random.Random) -> None:
 
 
 @pytest.mark.parametrize("adaptive", ["0", "1"])
-def test_one_thread_and_two_give_the_same_bits(adaptive: str, tmp_path: pathlib.Path) -> None:
+def test_threads_and_kinds_of_kernels_give_the_same_bits(adaptive: str, tmp_path: pathlib.Path) -> None:
     texts = []
     for i in range(12):
         source = random.Random(f"threads {i}")
@@ -67,8 +67,12 @@ def test_one_thread_and_two_give_the_same_bits(adaptive: str, tmp_path: pathlib.
     file = tmp_path / "programs.json"
     file.write_text(json.dumps(texts))
     digests = {}
-    for threads in ("1", "2"):
-        env = os.environ | {"NEURON_EAGER_THREADS": threads, "NEURON_ADAPTIVE_EAGER": adaptive}
+    for threads, kernels in (("1", "tile"), ("2", "tile"), ("2", "native")):
+        env = os.environ | {
+            "NEURON_EAGER_THREADS": threads,
+            "NEURON_EAGER_KERNELS": kernels,
+            "NEURON_ADAPTIVE_EAGER": adaptive,
+        }
         result = subprocess.run(
             [sys.executable, programs.__file__, "--digest", str(file)],
             env=env,
@@ -77,9 +81,9 @@ def test_one_thread_and_two_give_the_same_bits(adaptive: str, tmp_path: pathlib.
             timeout=300,
         )
         assert result.returncode == 0, result.stderr
-        digests[threads] = json.loads(result.stdout)
-    different = [text for text, one, two in zip(texts, digests["1"], digests["2"], strict=True) if one != two]
-    assert not different, f"programs whose results depend on the number of threads:\n{different[0]}"
+        digests[threads, kernels] = json.loads(result.stdout)
+    different = [text for text, *found in zip(texts, *digests.values(), strict=True) if len(set(found)) > 1]
+    assert not different, f"programs whose results depend on {list(digests)}:\n{different[0]}"
 
 
 def test_a_planted_difference_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from modes import run_everywhere
 from opinfo import DTYPES, check_errors, check_samples, check_threads, find_op, same_error
+from recorded import check_recorded_samples, no_fallback
 
 OP = "nn.functional.embedding"
 
@@ -61,6 +63,67 @@ def test_indices_that_are_not_contiguous() -> None:
     weight = torch.randn(9, 200)
     actual = F.embedding(batch.to("neuron")[:, :-1], weight.to("neuron"))
     torch.testing.assert_close(actual.cpu(), F.embedding(batch[:, :-1], weight))
+
+
+BAG = "nn.functional.embedding_bag"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_samples_of_bags_agree_with_the_cpu_without_a_fallback(dtype: torch.dtype) -> None:
+    check_recorded_samples(find_op(BAG), dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32], ids=str)
+def test_all_that_bags_make_is_the_cpus(
+    dtype: torch.dtype, mode: str, padding: int | None, last: bool, kind: torch.dtype
+) -> None:
+    weight = torch.randn(9, 5).to(dtype)
+    indices = torch.tensor([1, 2, 4, 5, 4, 3, 2, 8], dtype=kind)
+    offsets = torch.tensor([0, 4, 4, 8] if last else [0, 4, 4], dtype=kind)
+    number = ["sum", "mean", "max"].index(mode)
+    for scales in [None, torch.rand(8).to(dtype)] if mode == "sum" else [None]:
+        for op in (torch.ops.aten._embedding_bag, torch.ops.aten._embedding_bag_forward_only):
+            options = (False, number, False, scales, last, -1 if padding is None else padding)
+            expected = op(weight, indices, offsets, *options)
+            moved = [None if o is None else o.to("neuron") if isinstance(o, torch.Tensor) else o for o in options]
+            with no_fallback():
+                actual = op(weight.to("neuron"), indices.to("neuron"), offsets.to("neuron"), *moved)
+            for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+                assert a.shape == e.shape, i
+                assert a.dtype == e.dtype, i
+            torch.testing.assert_close(actual[0].cpu(), expected[0])
+
+
+def test_bags_and_their_gradients_have_the_same_bits_in_every_mode() -> None:
+    def program(device: str) -> list[torch.Tensor]:
+        results = []
+        for mode in ("sum", "mean", "max"):
+            weight = torch.linspace(-1, 1, 28).view(7, 4).to(device).requires_grad_()
+            scales = torch.linspace(0, 1, 6).to(device).requires_grad_()
+            batch = torch.tensor([[1, 2, 6], [6, 0, 1]]).to(device)
+            options = {"per_sample_weights": scales.view(2, 3)} if mode == "sum" else {}
+            bags = F.embedding_bag(batch, weight, mode=mode, padding_idx=2, **options)
+            (bags * bags.detach().cos()).sum().backward()
+            results += [bags, weight.grad, *([scales.grad] if options else [])]
+        return results
+
+    with no_fallback():
+        run_everywhere(program)
+
+
+def test_bad_indices_and_offsets_of_bags() -> None:
+    weight = torch.randn(4, 3)
+    for indices, offsets in [([0, 4], [0]), ([-1, 0], [0]), ([0, 1], [1]), ([0, 1], [0, 3])]:
+        same_error(
+            lambda d, i=indices, o=offsets: F.embedding_bag(torch.tensor(i).to(d), weight.to(d), torch.tensor(o).to(d))
+        )
+    computed = F.embedding_bag(torch.tensor([3]).to("neuron") + 1, weight.to("neuron"), torch.tensor([0]).to("neuron"))
+    with pytest.raises(RuntimeError, match=r"idx 0 is out of bounds|[Ii]ndex"):
+        computed.cpu()
 
 
 def test_threads_do_not_change_bits() -> None:

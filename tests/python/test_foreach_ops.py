@@ -135,3 +135,38 @@ def test_views_in_a_list_are_written_where_they_lie() -> None:
     base = torch.zeros(6, device="neuron")
     torch._foreach_add_([base[:2], base[4:]], [1.0, 2.0])
     assert base.tolist() == [1, 1, 0, 0, 2, 2]
+
+
+def test_every_operator_of_the_family_is_recorded() -> None:
+    """All overloads that PyTorch has, with lists drawn from their schemas."""
+    numbers = {"Scalar": 1.5, "number": 1.5, "List[number]": NUMBERS[:2]}
+    names = {n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::_foreach_")}
+    names = {n for n in names if not n.endswith("out") and "_foreach_mm" not in n}
+    assert len(names) > 140
+    torch.neuron.reset_fusion_stats()
+    for name in sorted(names):
+        base, _, overload = name.removeprefix("aten::").partition(".")
+        function = getattr(getattr(torch.ops.aten, base), overload or "default")
+
+        def call(device: str, function: Any = function) -> Any:
+            arguments: list[Any] = []
+            for i, argument in enumerate(function._schema.arguments):
+                kind = str(argument.type)
+                if argument.has_default_value() and argument.name != "scalars":
+                    break
+                if kind == "List[Tensor]":
+                    arguments.append(moved([t[:1] * 0.5 for t in (tensors(i)[0], tensors(i)[1])], device))
+                elif argument.name == "scalars" and kind == "Tensor":
+                    arguments.append(torch.tensor(NUMBERS[:2]))
+                elif kind == "Tensor":
+                    arguments.append(torch.tensor(1.5).to(device))
+                else:
+                    arguments.append(numbers[kind])
+            result = function(*arguments)
+            lists = [a for a in arguments if isinstance(a, list) and isinstance(a[0], torch.Tensor)]
+            return list(lists[0] if result is None else result), [t._version for a in lists for t in a]
+
+        (actual, versions), (expected, wanted) = call("neuron"), call("cpu")
+        assert versions == wanted, name
+        assert_equal_lists(actual, expected)
+    assert torch.neuron.fusion_stats()["fallbacks"] == {}

@@ -2,19 +2,22 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.testing._internal.opinfo.core import OpInfo
 
-from opinfo import DTYPES, check_errors, check_samples, check_threads, find_op, same_error, with_errors
+from modes import run_everywhere
+from opinfo import check_errors, check_threads, find_op, name_of, same_error, with_errors
+from recorded import cases_of, check_recorded_samples, no_fallback
 
-OPS = ["index_select", "index_put", "gather", "scatter", "scatter_add", "take_along_dim", "__getitem__", "index_add"]
-
-
-@pytest.mark.parametrize("dtype", [*DTYPES, torch.int64], ids=str)
-@pytest.mark.parametrize("name", OPS)
-def test_samples_agree_with_the_cpu(name: str, dtype: torch.dtype) -> None:
-    check_samples(find_op(name), dtype)
+OPS = "index_select gather take take_along_dim __getitem__ unfold unfold_copy nn.functional.one_hot"
+DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
 
 
-@pytest.mark.parametrize("name", with_errors(OPS))
+@pytest.mark.parametrize(("op", "dtype"), cases_of(OPS, DTYPES), ids=name_of)
+def test_samples_agree_with_the_cpu_without_a_fallback(op: OpInfo, dtype: torch.dtype) -> None:
+    check_recorded_samples(op, dtype)
+
+
+@pytest.mark.parametrize("name", with_errors([*OPS.split(), "index_put"]))
 def test_wrong_arguments_raise_what_the_cpu_raises(name: str) -> None:
     check_errors(find_op(name))
 
@@ -65,6 +68,37 @@ def test_results_have_the_cpus_strides(layout: str) -> None:
         assert actual.shape == expected.shape
         assert actual.stride() == expected.stride()
         assert torch.equal(actual.cpu(), expected)
+
+
+def test_indices_on_the_cpu_are_copied() -> None:
+    x = torch.arange(12.0).view(4, 3)
+    rows = torch.tensor([3, 0, -1])
+    with no_fallback():
+        y = x.to("neuron")
+        assert torch.equal(y[rows].cpu(), x[rows])
+        y[rows] = 5
+        y[:, torch.tensor([True, False, True])] = 6
+        expected = x.clone()
+        expected[rows] = 5
+        expected[:, torch.tensor([True, False, True])] = 6
+        assert torch.equal(y.cpu(), expected)
+    same_error(lambda d: x.to(d)[torch.tensor([4])])
+
+
+def test_gathers_have_the_cpus_bits_in_every_mode() -> None:
+    def program(device: str) -> list[torch.Tensor]:
+        x = torch.arange(24.0).view(2, 3, 4).to(device)
+        index = torch.tensor([[[0, 2, 1, 1]], [[2, 0, 0, 1]]]).to(device)
+        turned = x.transpose(0, 2) * 2
+        return [
+            x.gather(1, index), x.gather(1, index.int()), turned.gather(1, index.transpose(0, 2)),
+            torch.take(x, index - 3), x.index_select(2, index[0, 0]),
+            torch.tensor(3.0).to(device).gather(0, index[0, 0, 0]),
+            torch.take_along_dim(x, index[:, :, :1], 2), torch.gather(x, 0, index[:0]),
+        ]  # fmt: skip
+
+    with no_fallback():
+        run_everywhere(program, exact=True)
 
 
 def test_accumulating_puts_add_every_duplicate() -> None:

@@ -42,6 +42,74 @@ UNARY: dict[str, Callable] = {
     "sigmoid": lambda x: 1 / (1 + CONTEXT.exp(-x)),
     "sqrt": CONTEXT.sqrt,
 }
+
+
+def log_erfc(x: mpmath.mpf) -> mpmath.mpf:
+    """The logarithm of erfc, also where erfc is too small a number to be one."""
+    return CONTEXT.log(CONTEXT.erfc(x)) if x < 20 else log_erfcx(x) - x * x
+
+
+def log_erfcx(x: mpmath.mpf) -> mpmath.mpf:
+    """The logarithm of e^(x^2) erfc(x) by its continued fraction, for large x."""
+    fraction = x
+    for k in range(60, 0, -1):
+        fraction = x + CONTEXT.mpf(k) / 2 / fraction
+    return -CONTEXT.log(fraction * CONTEXT.sqrt(CONTEXT.pi))
+
+
+def normal_quantile(p: mpmath.mpf) -> mpmath.mpf:
+    """The number below which a normal variable is with probability p, by Newton's method on log p."""
+    if p > 0.5:
+        return -normal_quantile(1 - p)
+    goal = CONTEXT.log(2 * p)
+    x = CONTEXT.sqrt(-goal)
+    for _ in range(100):
+        slope = -2 / CONTEXT.sqrt(CONTEXT.pi) * CONTEXT.exp(-x * x - log_erfc(x))
+        step = (log_erfc(x) - goal) / slope
+        x -= step
+        if abs(step) < CONTEXT.ldexp(abs(x) + CONTEXT.mpf(2) ** -40, 20 - CONTEXT.prec):
+            break
+    return -x * CONTEXT.sqrt(2)
+
+
+SPECIAL: dict[str, Callable] = {
+    "asinh": CONTEXT.asinh,
+    "acosh": CONTEXT.acosh,
+    "atanh": CONTEXT.atanh,
+    "erfinv": lambda x: CONTEXT.sign(x) * -normal_quantile((1 - abs(x)) / 2) / CONTEXT.sqrt(2),
+    "erfcx": lambda x: CONTEXT.exp(x * x + log_erfc(x)),
+    "lgamma": lambda x: CONTEXT.log(abs(CONTEXT.gamma(x))) if x < 30 else CONTEXT.loggamma(x),
+    "digamma": CONTEXT.digamma,
+    "trigamma": lambda x: CONTEXT.polygamma(1, x),
+    "i0": lambda x: CONTEXT.besseli(0, x),
+    "i0e": lambda x: CONTEXT.exp(-abs(x)) * CONTEXT.besseli(0, x),
+    "i1": lambda x: CONTEXT.besseli(1, x),
+    "i1e": lambda x: CONTEXT.exp(-abs(x)) * CONTEXT.besseli(1, x),
+    "ndtri": normal_quantile,
+    "log_ndtr": lambda x: (
+        log_erfc(-x / CONTEXT.sqrt(2)) - CONTEXT.ln2 if x < 0 else CONTEXT.log1p(-CONTEXT.erfc(x / CONTEXT.sqrt(2)) / 2)
+    ),
+}
+
+# Where special functions are tried, and how far off they may be: in ulp, for doubles of numbers of at least 1, since
+# zeros inside of the range lose digits. (log_ndtr of doubles: erfc's argument is rounded, which its slope enlarges.)
+RANGE: dict[str, tuple[float, float]] = {
+    "asinh": (-1e30, 1e30),
+    "acosh": (1, 1e30),
+    "atanh": (-1, 1),
+    "erfinv": (-1, 1),
+    "erfcx": (-9, 1e6),
+    "lgamma": (-60, 1e6),
+    "digamma": (-60, 1e6),
+    "trigamma": (-20, 1e6),
+    "i0": (-80, 80),
+    "i0e": (-1e4, 1e4),
+    "i1": (-80, 80),
+    "i1e": (-1e4, 1e4),
+    "ndtri": (0, 1),
+    "log_ndtr": (-1e4, 5),
+}
+SPECIAL_BOUND = {"f32": 1.0, "f64": 8.0}
 BINARY: dict[str, Callable] = {
     "pow": CONTEXT.power,
     "atan2": CONTEXT.atan2,
@@ -173,6 +241,34 @@ def test_functions_of_one_argument_are_within_their_bounds(name: str, kind: str)
     limit = 4 * SATURATED[kind] if name in SATURATING else math.inf
     wanted = [UNARY[name](CONTEXT.mpf(max(-limit, min(limit, value)))) for value in x.tolist()]
     check(name, kind, x, wanted)
+
+
+def special_samples(name: str, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Inputs within a special function's range: many near its ends, at zero and between whole numbers."""
+    low, high = RANGE[name]
+    sizes = np.ldexp(rng.uniform(1.0, 2.0, 400), rng.integers(-30, 14, 400))
+    ends = [edge + sign * np.ldexp(1.0, -rng.integers(2, 23, 60)) for edge in (low, high) for sign in (-1, 1)]
+    x = np.concatenate([sizes, -sizes, rng.uniform(max(low, -30), min(high, 30), 1200), *ends]).astype(TYPES[kind])
+    x = x[(x > low) & (x < high)]
+    return x[(x > 0) | (x != np.rint(x))] if name in {"lgamma", "digamma", "trigamma"} else x
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions_are_within_their_bounds(name: str, kind: str) -> None:
+    CONTEXT.prec = 120
+    x = special_samples(name, kind, np.random.default_rng(13))
+    wanted = [SPECIAL[name](CONTEXT.mpf(value)) for value in x.tolist()]
+    got = probe(name, kind, x)
+    errors = errors_in_ulp(kind, got, wanted)
+    if kind == "f64":  # of numbers below 1: in units of 1's last place
+        errors = np.minimum(
+            errors, [float(abs(CONTEXT.mpf(v) - w)) * 2.0**52 for v, w in zip(got, wanted, strict=True)]
+        )
+    worst = int(np.argmax(errors))
+    print(f"{name} {kind}: {errors[worst]:.3f} ulp at {float(x[worst])}, {len(x)} points")
+    bound = 300.0 if (name, kind) == ("log_ndtr", "f64") else SPECIAL_BOUND[kind]
+    assert errors[worst] <= bound, f"{name}({float(x[worst]).hex()}) in {kind} is {errors[worst]:.3f} ulp off"
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from modes import run_everywhere
+
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "sgd": (torch.optim.SGD, {"lr": 0.1}),
     "sgd momentum": (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
@@ -19,7 +21,15 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "adagrad": (torch.optim.Adagrad, {"lr": 1e-2}),
     "nadam": (torch.optim.NAdam, {"lr": 1e-2}),
     "adamax": (torch.optim.Adamax, {"lr": 1e-2}),
+    "sgd dampened": (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.2, "maximize": True}),
+    "adagrad decayed": (torch.optim.Adagrad, {"lr": 1e-2, "lr_decay": 0.1, "weight_decay": 0.05}),
+    "adadelta": (torch.optim.Adadelta, {"lr": 0.5}),
+    "asgd": (torch.optim.ASGD, {"lr": 1e-2}),
+    "radam": (torch.optim.RAdam, {"lr": 1e-2}),
+    "rprop": (torch.optim.Rprop, {"lr": 1e-2}),
+    "rmsprop centred": (torch.optim.RMSprop, {"lr": 1e-2, "centered": True, "momentum": 0.1}),
 }
+FUSED = [name for name in OPTIMIZERS if name.split()[0] in ("sgd", "adam", "adamw", "adagrad")]
 
 
 def train(device: str, name: str, steps: int = 6, clip: float | None = None, **options: Any) -> list[torch.Tensor]:
@@ -43,7 +53,45 @@ def test_steps_give_what_the_cpu_gives(name: str, foreach: bool) -> None:
     torch.testing.assert_close(train("neuron", name, foreach=foreach), train("cpu", name, foreach=foreach))
 
 
-@pytest.mark.parametrize("name", ["adam", "adam amsgrad", "adamw", "adamw maximize", "adamw amsgrad"])
+FORMS = [(name, form) for name in OPTIMIZERS for form in ("foreach", "single", "fused")]
+
+
+@pytest.mark.parametrize(("name", "form"), [(n, f) for n, f in FORMS if f != "fused" or n in FUSED])
+def test_every_mode_gives_the_same_bits(name: str, form: str) -> None:
+    options = {"fused": True} if form == "fused" else {"foreach": form == "foreach"}
+    run_everywhere(lambda device: train(device, name, steps=5, **options))
+
+
+@pytest.mark.parametrize("foreach", [True, False])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_none_runs_on_the_cpu(name: str, foreach: bool) -> None:
+    torch.neuron.reset_fusion_stats()
+    train("neuron", name, steps=5, foreach=foreach)
+    assert torch.neuron.fusion_stats()["fallbacks"] == {}
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adafactor, torch.optim.Muon, torch.optim.LBFGS])
+def test_optimizers_without_a_foreach_form(kind: type[torch.optim.Optimizer]) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(3)
+        parameter = torch.randn(4, 5, generator=generator).to(device).requires_grad_()
+        target = torch.randn(4, 5, generator=generator).to(device)
+        optimizer = kind([parameter], lr=0.1)
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = (parameter - target).square().sum()
+            loss.backward()
+            return loss
+
+        for _ in range(5):
+            optimizer.step(closure)
+        return [parameter.detach().cpu()]
+
+    torch.testing.assert_close(run("neuron"), run("cpu"), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", FUSED)
 def test_fused_steps_give_what_the_cpu_gives(name: str) -> None:
     torch.neuron.reset_fusion_stats()
     actual = train("neuron", name, fused=True)
@@ -95,3 +143,40 @@ def test_unscaling_notes_infinities_and_nans(bad: float | None) -> None:
     torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
     assert found.item() == (0 if bad is None else 1)
     assert grads[0].tolist() == [1, 1.5, 2, 2.5, 3, 3.5]
+
+
+@pytest.mark.parametrize("name", ["sgd momentum", "adagrad", "adam", "adamw amsgrad"])
+def test_a_scaler_skips_fused_steps_with_infinities_as_on_the_cpu(name: str) -> None:
+    kind, given = OPTIMIZERS[name]
+
+    def run(device: str) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(3)
+        parameters = [torch.randn(s, generator=generator).to(device).requires_grad_() for s in ((4, 5), (3,))]
+        optimizer = kind(parameters, **given, fused=True)
+        scaler = torch.amp.GradScaler(device, init_scale=16.0, growth_interval=2)
+        scales = []
+        for step in range(6):
+            for parameter in parameters:
+                parameter.grad = torch.randn(parameter.shape, generator=generator).to(device) * 16
+            if step in (1, 4):
+                parameters[1].grad[1] = float("inf")
+            scaler.scale(torch.zeros(1, device=device))  # makes its tensors
+            scaler.step(optimizer)
+            scaler.update()
+            scales.append(scaler.get_scale())
+        return [*(p.detach().cpu() for p in parameters), torch.tensor(scales)]
+
+    torch.neuron.reset_fusion_stats()
+    actual = run("neuron")
+    assert torch.neuron.fusion_stats()["fallbacks"] == {}
+    torch.testing.assert_close(actual, run("cpu"))
+
+
+@pytest.mark.parametrize(("scale", "successes", "found"), [(8.0, 0, 0), (8.0, 1, 0), (8.0, 1, 1), (3e38, 1, 0)])
+def test_the_scales_update_is_the_cpus(scale: float, successes: int, found: int) -> None:
+    results = []
+    for device in ("neuron", "cpu"):
+        state = torch.tensor(scale).to(device), torch.tensor(successes, dtype=torch.int32).to(device)
+        torch._amp_update_scale_(*state, torch.tensor(float(found)).to(device), 2.0, 0.5, 2)
+        results.append([t.item() for t in state])
+    assert results[0] == results[1]

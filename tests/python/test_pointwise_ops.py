@@ -240,7 +240,7 @@ def test_operations_on_dtypes_raise_what_the_cpu_raises() -> None:
         lambda d: torch.ones(2, device=d) & 1,
         lambda d: torch.ones(2, dtype=torch.int64, device=d) ** -1,
         lambda d: torch.ones(2, dtype=torch.int64, device=d) // 0,
-        lambda d: torch.ones(2, dtype=torch.int64, device=d) % torch.zeros(2, dtype=torch.int64, device=d),
+        lambda d: torch.ones(2, dtype=torch.int64, device=d) % torch.tensor([1, 0]).to(d),
         lambda d: torch.ones(2, dtype=torch.uint8, device=d).fill_(300),
         lambda d: torch.ones(2, device=d).add_(torch.ones(3, device=d)),
         lambda d: torch.ones(2, device=d).add_(torch.ones(2, 2, device=d)),

@@ -10,10 +10,12 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 
+from modes import run_everywhere
 from opinfo import assert_like, check_errors, check_samples, check_threads, name_of, same_error
 
 NAMES = """
     sum mean prod amax amin max min any all var std var_mean std_mean linalg.vector_norm norm logsumexp
+    argmax argmin aminmax nansum count_nonzero trace
 """
 OPERATORS = [op for op in op_db if op.name in NAMES.split() and op.variant_test_name not in ("nuc", "binary")]
 DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.bool]
@@ -67,6 +69,11 @@ def test_invalid_dimensions_raise_what_the_cpu_raises() -> None:
         same_error(lambda device, f=function: f(torch.ones(2, 3, device=device), 2))
         same_error(lambda device, f=function: f(torch.ones(2, 3, device=device), (0, -2)))
     same_error(lambda device: torch.ones(3, dtype=torch.int64, device=device).mean())
+    for function in (torch.argmax, torch.max, torch.min):
+        same_error(lambda device, f=function: f(torch.ones(2, 3, device=device), 2))
+        same_error(lambda device, f=function: f(torch.ones(0, 3, device=device), 0))
+    same_error(lambda device: torch.argmax(torch.ones(3, device=device) > 0))
+    same_error(lambda device: torch.ones(3, device=device).trace())
     same_error(lambda device: torch.ones(3, dtype=torch.int64, device=device).std())
 
 
@@ -97,13 +104,49 @@ def test_out_is_resized_or_refused_as_on_the_cpu() -> None:
     same_error(lambda d: torch.amax(torch.ones(3, 4, device=d), 1, out=torch.zeros(3, dtype=torch.int64, device=d)))
 
 
+def test_extremes_with_indices_in_every_mode() -> None:
+    nan, inf = float("nan"), float("inf")
+    rows = torch.tensor([[1, 3, 3, -1], [2, nan, 5, nan], [-inf] * 4, [inf, 0, inf, 1]])
+
+    def program(device: str) -> list[torch.Tensor]:
+        results = []
+        for x in (rows.to(device), rows.to(device).t(), rows.nan_to_num(0, 9, -9).long().to(device)):
+            for dim in (0, 1, -1):
+                for keepdim in (False, True):
+                    results += [*x.max(dim, keepdim), *x.min(dim, keepdim), x.argmax(dim, keepdim)]
+                    results += [x.argmin(dim, keepdim), *torch.aminmax(x, dim=dim, keepdim=keepdim)]
+            results += [x.argmax(), x.argmin(), *torch.aminmax(x)]
+        values, indices = torch.empty(4, device=device), torch.empty(0, dtype=torch.int64, device=device)
+        torch.max(rows.to(device), 1, out=(values, indices))
+        return [*results, values, indices, (rows > 1).to(device).max(1)[1], rows.to(device)[0, 0].argmax()]
+
+    run_everywhere(program, exact=True)
+
+
+@pytest.mark.parametrize("shape", [(70_000,), (3, 40_000), (300, 500), (40_000, 3)])
+def test_extremes_of_long_reductions(shape: tuple[int, ...]) -> None:
+    x = torch.randint(0, 1000, shape, generator=torch.Generator().manual_seed(0)).float()
+    mirror = x.to("neuron")
+    assert mirror.argmax().item() == x.argmax().item()
+    for dim in range(len(shape)):
+        for actual, expected in zip(mirror.min(dim), x.min(dim), strict=True):
+            assert torch.equal(actual.cpu(), expected)
+
+
+def test_the_gradient_of_an_extreme_goes_to_its_index() -> None:
+    x = torch.tensor([[1.0, 5.0, 5.0], [7.0, 2.0, 1.0]]).to("neuron").requires_grad_()
+    x.max(1)[0].sum().backward()
+    assert x.grad.tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
 def test_reductions_are_recorded_not_run_on_the_cpu() -> None:
     x = torch.randn(5, 6).to("neuron")
     torch.neuron.reset_fusion_stats()
     results = [
         x.sum(), x.sum(1), x.mean(), x.mean((0, 1), keepdim=True), x.amax(0), x.max(), x.min(), x.any(), x.all(1),
         x.std(), x.var(1), x.norm(), x.norm(p=1, dim=1), x.norm(p=float("inf")), x.prod(), x.logsumexp(1),
-        *torch.var_mean(x, 1), *torch.std_mean(x),
+        *torch.var_mean(x, 1), *torch.std_mean(x), x.argmax(), x.argmin(1), *x.max(1), *x.min(0), *torch.aminmax(x),
+        *torch.aminmax(x, dim=1), x.nansum(), torch.count_nonzero(x), torch.count_nonzero(x, 1), x.trace(),
     ]  # fmt: skip
     assert all(result.device.type == "neuron" for result in results)
     assert torch.neuron.fusion_stats()["fallbacks"] == {}
@@ -113,6 +156,25 @@ def test_threads_do_not_change_bits() -> None:
     check_threads("""
 x = randn(777, 1031)
 digest(x.sum(), x.sum(0), x.sum(1), x.mean(), x.var(), x.var(0), x.norm(), x.norm(dim=1), x.prod(0), x.logsumexp(1))
+digest(x.argmax(), x.argmin(0), x.argmax(1), *x.max(1), x.nansum(0), torch.count_nonzero(x, 0))
 h = x.bfloat16()
 digest(h.sum(), h.sum(0), h.mean(1), h.norm())
 """)
+
+
+def test_weight_norm_and_renorm() -> None:
+    def program(device: str) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        linear = torch.nn.Linear(5, 3)
+        with torch.no_grad():
+            linear.weight.copy_(torch.randn(3, 5, generator=generator))
+        linear = torch.nn.utils.parametrizations.weight_norm(linear.to(device))
+        x = torch.randn(4, 5, generator=generator).to(device)
+        linear(x).square().sum().backward()
+        gradients = [p.grad for name, p in linear.named_parameters() if "bias" not in name]
+        return [*gradients, x.renorm(2, 0, 1.5), x.renorm(1, -1, 0.5), x.clone().renorm_(3, 1, 1.0)]
+
+    torch.neuron.reset_fusion_stats()
+    program("neuron")
+    assert torch.neuron.fusion_stats()["fallbacks"] == {}
+    run_everywhere(program)

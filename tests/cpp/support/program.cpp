@@ -267,8 +267,15 @@ LibraryResolver test_library() {
 }
 
 device::Device& host_device(int threads) {
-  static const auto one = device::host::make_host_device({1, {}}), two = device::host::make_host_device({2, {}});
+  constexpr auto kTiles = device::host::NativeTier::Mode::off;
+  static const auto one = device::host::make_host_device({1, {}, kTiles}),
+                    two = device::host::make_host_device({2, {}, kTiles});
   return threads == 1 ? *one : *two;
+}
+
+device::Device& native_host_device() {
+  static const auto device = device::host::make_host_device({2, {}, device::host::NativeTier::Mode::immediately});
+  return *device;
 }
 
 device::conformance::FunctionalDevice& functional_device() {

@@ -126,6 +126,8 @@ inline constexpr int kSlowCopy = 3;
 
 /// Host devices with one and two threads, made once for all tests.
 device::Device& host_device(int threads = 2);
+/// A host device that compiles all its kernels to native code before they run, where there is a compiler.
+device::Device& native_host_device();
 /// A device whose buffers are immutable, made once for all tests.
 device::conformance::FunctionalDevice& functional_device();
 

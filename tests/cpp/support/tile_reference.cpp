@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "device/host/native_tier.h"
 #include "device/host/tile_machine.h"
 #include "fusion/ir/element.h"
 
@@ -116,10 +117,15 @@ std::vector<std::vector<std::byte>> run_slowly(const TileCase& tile_case) {
   return memory;
 }
 
-std::vector<std::vector<std::byte>> run_on_machine(const TileCase& tile_case, const TileOptions& options) {
+std::vector<std::vector<std::byte>> run_on_machine(const TileCase& tile_case, const TileOptions& options, bool native) {
   auto memory = tile_case.memory;
   Segment segment;
-  segment.executable = std::make_shared<TileCode>(tile_case.program);
+  const auto code = std::make_shared<TileCode>(tile_case.program);
+  segment.executable = code;
+  if (native) {
+    NativeTier tier(NativeTier::Mode::immediately);
+    for (const bool rows : {false, true}) tier.request(code, rows);
+  }
   segment.space = tile_case.space;
   for (size_t i = 0; i < tile_case.views.size(); ++i)
     segment.operands.push_back({tile_case.slots[i], tile_case.views[i]});
