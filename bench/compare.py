@@ -1,154 +1,104 @@
-"""``./dev bench``: workloads side by side on the neuron device and on PyTorch's CPU.
+"""``./dev bench``: workloads side by side on the neuron device, on PyTorch's CPU and under torch.compile.
 
 Each contestant is a process of its own that makes the workload once and runs rounds on command. Rounds alternate, so a
-noisy machine is noisy for all; ratios are taken round by round.
+noisy machine is noisy for all; ratios are taken round by round. The first step, and with ``--cold`` the first 200, are
+timed from when the process has imported torch; what compiling takes is in there, and not in the rounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import glob
-import importlib
 import json
 import os
 import platform
-import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-BENCH = Path(__file__).resolve().parent  # also the first place where this script's imports are looked for
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """One way to run a workload."""
-
-    name: str
-    device: str
-    environment: dict[str, str] = field(default_factory=dict)
+from evaluate import evaluate, geometric_means
+from present import plot, show
+from processes import ContestantFailed, Process
+from registry import Contestant, Workload, find_contestants, find_workloads
 
 
-@dataclass(frozen=True)
-class Workload:
-    """A file in ``workloads/`` with the arguments of its ``make``."""
+class Race:
+    """One workload with all its contestants."""
 
-    name: str
-    module: str
-    arguments: dict[str, object]
+    def __init__(self, workload: Workload, contestants: list[Contestant], args: argparse.Namespace) -> None:
+        self._args = args
+        self._processes: dict[str, Process] = {}
+        self._step: dict[str, float] = {}
+        self.results: dict[str, Any] = {}
+        for contestant in contestants:
+            if workload.compiles or not contestant.compiled:
+                self._processes[contestant.name] = Process(contestant, workload, args.threads, args.patience)
 
+    def _drop(self, name: str, failure: ContestantFailed) -> None:
+        self.results[name] = {"error": str(failure)}
+        self._processes.pop(name).close()
 
-class ContestantFailed(RuntimeError):
-    """A contestant's process ended too early; the message has its last words."""
+    def begin(self) -> None:
+        """Let each contestant run its first steps, while the others sleep."""
+        for name, process in list(self._processes.items()):
+            try:
+                process.ready()
+            except ContestantFailed as failure:
+                self._drop(name, failure)
+        steps = self._args.cold_steps or self._args.warm_up
+        for name, process in list(self._processes.items()):
+            try:
+                first = process.ask(do="begin", steps=steps, limit=self._args.cold_limit, warm_up=self._args.warm_up)
+            except ContestantFailed as failure:
+                self._drop(name, failure)
+                continue
+            self._step[name] = first["seconds"]
+            cold = {"seconds": first["all_steps"], "steps": first["steps"], "complete": first["steps"] == steps}
+            self.results[name] = {
+                "seconds": [],
+                "first_step": first["first_step"],
+                "losses": first["losses"],
+                "cold": cold if self._args.cold_steps else None,
+            }
 
-
-class Process:
-    """A running contestant."""
-
-    def __init__(self, contestant: Contestant, workload: Workload, threads: int) -> None:
-        self.contestant = contestant
-        environment = os.environ | dict.fromkeys(
-            ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NEURON_EAGER_THREADS"), str(threads)
-        )
-        environment.pop("NEURON_FUSION_REPORT", None)
-        reader, writer = os.pipe()
-        command = [sys.executable, str(BENCH / "contestant.py"), "--workload", workload.module]
-        command += ["--arguments", json.dumps(workload.arguments), "--device", contestant.device]
-        command += ["--report-to", str(writer)]
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
-            command,
-            env=environment | contestant.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            pass_fds=[writer],
-            text=True,
-        )
-        os.close(writer)
-        self._reports = os.fdopen(reader)
-
-    def ask(self, **command: object) -> dict[str, Any]:
-        """Give the process a command and return its answer."""
-        assert self._process.stdin is not None
-        try:
-            print(json.dumps(command), file=self._process.stdin, flush=True)
-            answer = self._reports.readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
-            code = self._process.wait()
-            self._errors.seek(0)
-            words = self._errors.read().strip().splitlines()[-6:]
-            raise ContestantFailed(f"{self.contestant.name} ended with code {code}:\n" + "\n".join(words))
-        return json.loads(answer)
+    def round(self, turn: int) -> None:
+        """Let each contestant run for a while; nobody always comes right after the same neighbour."""
+        names = list(self._processes)
+        first = turn % max(1, len(names))
+        for name in names[first:] + names[:first]:
+            try:
+                answer = self._processes[name].ask(do="round", seconds=self._args.seconds, step=self._step[name])
+            except ContestantFailed as failure:
+                self._drop(name, failure)
+                continue
+            self.results[name]["seconds"].append(answer["seconds"])
+            self.results[name] |= {key: answer[key] for key in ("peak_bytes", "a_step")}
 
     def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._reports.close()
-        self._process.wait()
-        self._errors.close()
-
-
-def find_workloads() -> list[Workload]:
-    """Return all workloads there are."""
-    found = []
-    for path in sorted((BENCH / "workloads").glob("[!_]*.py")):
-        module = importlib.import_module(f"workloads.{path.stem}")
-        for name, arguments in getattr(module, "VARIANTS", {path.stem: {}}).items():
-            found.append(Workload(name, path.stem, arguments))
-    return found
-
-
-def find_contestants(console: Console) -> list[Contestant]:
-    """Return the contestants; the one with jemalloc only where that is installed."""
-    cpu = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    contestants = [
-        Contestant("adaptive", "neuron", {"NEURON_ADAPTIVE_EAGER": "1"}),
-        Contestant("unfused", "neuron", {"NEURON_ADAPTIVE_EAGER": "0"}),
-        Contestant("cpu", "cpu", cpu),
-    ]
-    libraries = glob.glob("/usr/lib/*/libjemalloc.so.2") + glob.glob("/usr/lib*/libjemalloc.so.2")
-    if libraries:
-        contestants.append(Contestant("cpu_jemalloc", "cpu", cpu | {"LD_PRELOAD": libraries[0]}))
-    else:
-        console.print("bench: jemalloc is not installed (Debian: libjemalloc2); going on without that contestant")
-    return contestants
+        """End all processes."""
+        for process in self._processes.values():
+            process.close()
 
 
 def run(
     workload: Workload, contestants: list[Contestant], args: argparse.Namespace, progress: Progress
 ) -> dict[str, Any]:
-    """Run one workload with all contestants and return seconds a step and peaks of memory."""
-    task = progress.add_task(workload.name, total=args.rounds)
-    processes: list[Process] = []
+    """Run one workload with all contestants and return what each measured."""
+    task = progress.add_task(workload.name, total=args.rounds + 1)
+    race = Race(workload, contestants, args)
     try:
-        processes += [Process(contestant, workload, args.threads) for contestant in contestants]
-        step = {process.contestant.name: process.ask(do="warm up")["seconds"] for process in processes}
-        results = {name: {"seconds": [], "peak_bytes": 0} for name in step}
+        race.begin()
         for turn in range(args.rounds):
-            # Nobody always comes right after the same neighbour has warmed or emptied the caches.
-            first = turn % len(processes)
-            for process in processes[first:] + processes[:first]:
-                name = process.contestant.name
-                answer = process.ask(do="round", seconds=args.seconds, step=step[name])
-                results[name]["seconds"].append(answer["seconds"])
-                results[name]["peak_bytes"] = answer["peak_bytes"]
-            progress.update(task, completed=turn + 1)
-        return results
+            progress.advance(task)
+            race.round(turn)
+        progress.advance(task)
     finally:
-        for process in processes:
-            process.close()
+        race.close()
+    order = [contestant.name for contestant in contestants]
+    return {name: race.results[name] for name in order if name in race.results}
 
 
 def busy_share(seconds: float = 0.5) -> float:
@@ -164,111 +114,77 @@ def busy_share(seconds: float = 0.5) -> float:
     return 1 - (idle_after - idle) / max(1, total_after - total)
 
 
-def spread(values: list[float]) -> dict[str, float]:
-    """Return the median and the range."""
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+def names(text: str) -> list[str]:
+    """Return the names in a list with commas."""
+    return [name for name in text.split(",") if name]
 
 
-def evaluate(results: dict[str, Any]) -> dict[str, Any]:
-    """Add medians, and how many times as fast each contestant is as the others, round by round."""
-    out: dict[str, Any] = {"contestants": {}, "speedup": {}, "memory_ratio": {}}
-    for name, result in results.items():
-        out["contestants"][name] = result | {"seconds_per_step": spread(result["seconds"])}
-    for name in ("adaptive", "unfused"):
-        for base in ("cpu", "cpu_jemalloc", "unfused"):
-            if name == base or not {name, base} <= results.keys():
-                continue
-            pairs = zip(results[base]["seconds"], results[name]["seconds"], strict=True)
-            out["speedup"][f"{name}/{base}"] = spread([theirs / ours for theirs, ours in pairs])
-            if results[base]["peak_bytes"] > 0:
-                out["memory_ratio"][f"{name}/{base}"] = results[name]["peak_bytes"] / results[base]["peak_bytes"]
-    return out
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in a unit that fits."""
-    return f"{seconds * 1e6:.0f} us" if seconds < 1e-3 else f"{seconds * 1e3:.{1 if seconds < 0.1 else 0}f} ms"
-
-
-def show(report: dict[str, Any], contestants: list[Contestant], args: argparse.Namespace, console: Console) -> None:
-    """Print the table."""
-    names = [contestant.name for contestant in contestants]
-    title = f"Median time of a step and peak memory; {args.threads} threads, {args.rounds} rounds"
-    table = Table(title=title, caption="A/B: how many times as fast A is as B, median and range over rounds")
-    table.add_column("workload", no_wrap=True)
-    bases = [pair for pair in ("adaptive/cpu", "adaptive/cpu_jemalloc", "unfused/cpu") if pair.split("/")[1] in names]
-    for heading in (*names, *(pair.replace("/", "\n/") for pair in bases), "peak memory\nadaptive/cpu"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for workload, result in report["workloads"].items():
-        cells = []
-        for name in names:
-            figures = result["contestants"][name]
-            peak = figures["peak_bytes"] / 2**20
-            cells.append(f"{duration(figures['seconds_per_step']['median'])}\n{peak:.0f} MiB")
-        for pair in bases:
-            figures = result["speedup"].get(pair)
-            cells.append(
-                f"{figures['median']:.2f}\n({figures['min']:.2f}-{figures['max']:.2f})" if figures is not None else "-"
-            )
-        memory = result["memory_ratio"].get("adaptive/cpu")
-        table.add_row(workload, *cells, "-" if memory is None else f"{memory:.2f}")
-    console.print(table)
-
-
-def parse(workloads: list[str]) -> argparse.Namespace:
+def parse(workloads: list[str], contestants: list[str]) -> argparse.Namespace:
     """Return the options; ends the process with one clear line on a wrong one."""
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--workloads", nargs="+", metavar="NAME", default=workloads, help=", ".join(workloads))
-    parser.add_argument("--contestants", nargs="+", metavar="NAME", help="adaptive, unfused, cpu, cpu_jemalloc")
+    parser.add_argument("--workloads", nargs="+", type=names, metavar="NAME", help=", ".join(workloads))
+    parser.add_argument("--contestants", nargs="+", type=names, metavar="NAME", help=", ".join(contestants))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.5, help="of one contestant's round, about")
     parser.add_argument(
         "--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="for every contestant"
     )
+    # Seven are enough for plans to be known and for torch.compile to have seen what changes.
+    parser.add_argument("--warm-up", type=int, default=7, metavar="STEPS", help="before the rounds; compares losses")
+    parser.add_argument(
+        "--cold", action="store_const", const=200, default=0, dest="cold_steps", help="time the first 200 steps"
+    )
+    parser.add_argument("--cold-limit", type=float, default=180, help="seconds after which no cold step is timed")
+    parser.add_argument("--patience", type=float, default=900, help="seconds in which a contestant must answer")
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--plot", type=Path, metavar="FILE")
     args = parser.parse_args()
-    if unknown := set(args.workloads) - set(workloads):
-        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(workloads)}")
-    if args.rounds < 1 or args.threads < 1 or args.seconds <= 0:
-        parser.error("--rounds, --threads and --seconds must be positive")
+    for option, known in (("workloads", workloads), ("contestants", contestants)):
+        chosen = [name for group in getattr(args, option) or [known] for name in group]
+        setattr(args, option, chosen)
+        if unknown := set(chosen) - set(known):
+            parser.error(f"no {option[:-1]} {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    for option in ("rounds", "threads", "seconds", "warm_up", "cold_limit", "patience"):
+        if getattr(args, option) <= 0:
+            parser.error(f"--{option.replace('_', '-')} must be positive")
     return args
 
 
 def main() -> int:
     """Run the workloads asked for and print and write what came out."""
     workloads = {workload.name: workload for workload in find_workloads()}
-    args = parse(list(workloads))
+    contestants = {contestant.name: contestant for contestant in find_contestants()}
+    args = parse(list(workloads), list(contestants))
     # A file or a pipe has no width: the table takes what it needs.
-    console = Console() if sys.stdout.isatty() else Console(width=140)
-    contestants = find_contestants(console)
-    if args.contestants:
-        if unknown := set(args.contestants) - {contestant.name for contestant in contestants}:
-            console.print(f"bench: no contestant {', '.join(sorted(unknown))}")
-            return 2
-        contestants = [contestant for contestant in contestants if contestant.name in args.contestants]
-    settings = {"rounds": args.rounds, "threads": args.threads, "seconds": args.seconds}
-    busy = busy_share()
-    report: dict[str, Any] = {
-        "settings": settings,
-        "machine": platform.platform(),
-        "busy_before": busy,
-        "workloads": {},
+    console = Console() if sys.stdout.isatty() else Console(width=180)
+    if "cpu_jemalloc" not in contestants:
+        console.print("bench: jemalloc is not installed (Debian: libjemalloc2); going on without that contestant")
+    settings = {
+        key: getattr(args, key) for key in ("rounds", "threads", "seconds", "warm_up", "cold_steps", "cold_limit")
     }
-    failures = []
+    busy = busy_share()
+    report: dict[str, Any] = {"settings": settings, "machine": platform.platform(), "busy_before": busy}
+    results = report["workloads"] = {}
     with Progress(console=console, refresh_per_second=1) as progress:
         for name in args.workloads:
-            try:
-                report["workloads"][name] = evaluate(run(workloads[name], contestants, args, progress))
-            except ContestantFailed as failure:
-                failures.append(f"bench: {name}: {failure}")
-    show(report, contestants, args, console)
+            chosen = [contestants[contestant] for contestant in args.contestants]
+            results[name] = evaluate(run(workloads[name], chosen, args, progress)) | {"piece": workloads[name].piece}
+            report["geometric_means"] = geometric_means(results)
+            if args.json:  # now, so that an hour's work is not lost with what comes after
+                args.json.write_text(json.dumps(report, indent=1) + "\n")
+    show(report, args.contestants, console)
     if busy > 0.1:
         console.print(f"Other processes used {busy:.0%} of the machine when this began: do not trust the ratios.")
-    for failure in failures:
-        console.print(failure, style="red", markup=False)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n")
-    return 1 if failures else 0
+    if args.plot:
+        plot(report, args.contestants, args.plot)
+    # torch.compile may refuse a program; everybody else has to run it.
+    failed = [
+        name
+        for result in results.values()
+        for name, figures in result["contestants"].items()
+        if "error" in figures and not contestants[name].compiled
+    ]
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -66,7 +66,9 @@ TileProgram sum_program() {
 }
 
 struct Bench {
-  std::unique_ptr<Device> device = make_host_device({.threads = 2, .thread_start = {}});
+  explicit Bench(NativeTier::Mode native = NativeTier::Mode::off)
+      : device(make_host_device({.threads = 2, .thread_start = {}, .native = native})) {}
+  std::unique_ptr<Device> device;
   std::shared_ptr<const Program> program;
   std::vector<BlockRef> slots;
 
@@ -96,20 +98,22 @@ struct Bench {
   }
 };
 
-void run_pointwise(benchmark::State& state, const TileProgram& program, size_t operands) {
+void run_pointwise(benchmark::State& state, const TileProgram& program, size_t operands,
+                   NativeTier::Mode native = NativeTier::Mode::off) {
   const int64_t n = state.range(0);
   Space space;
   space.rank = 1;
   space.sizes[0] = n;
   OperandView dense;
   dense.strides[0] = 1;
-  Bench bench;
+  Bench bench(native);
   bench.prepare(program, space, std::vector<OperandView>(operands, dense), std::vector<int64_t>(operands, n));
   for (auto _ : state) bench.run();
   state.SetBytesProcessed(state.iterations() * n * 4 * static_cast<int64_t>(operands));
 }
 
 void chain_tiles(benchmark::State& state) { run_pointwise(state, chain_program(), 3); }
+void chain_native(benchmark::State& state) { run_pointwise(state, chain_program(), 3, NativeTier::Mode::immediately); }
 void exp_tiles(benchmark::State& state) { run_pointwise(state, unary_program(Primitive::exp), 2); }
 void copy_tiles(benchmark::State& state) { run_pointwise(state, unary_program(Primitive::abs), 2); }
 
@@ -158,6 +162,7 @@ void sum_tiles(benchmark::State& state) {
 }
 
 BENCHMARK(chain_tiles)->Arg(16)->Arg(1 << 16)->Arg(1 << 20)->Arg(1 << 24)->UseRealTime();
+BENCHMARK(chain_native)->Arg(16)->Arg(1 << 16)->Arg(1 << 20)->Arg(1 << 24)->UseRealTime();
 BENCHMARK(chain_hand_written)->Arg(1 << 16)->Arg(1 << 20)->Arg(1 << 24)->UseRealTime();
 BENCHMARK(exp_tiles)->Arg(1 << 20)->UseRealTime();
 BENCHMARK(copy_tiles)->Arg(16)->Arg(1 << 20)->Arg(1 << 24)->UseRealTime();

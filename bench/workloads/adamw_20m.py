@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+PIECE = True
 VARIANTS = {"adamw_20m": {"single": False}, "adamw_20m_single": {"single": True}}
 LAYER = [(512,), (512,), (1536, 512), (1536,), (512, 512), (512,), (2048, 512), (2048,), (512, 2048), (512,)]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+PIECE = True
 VARIANTS = {"chain_64Ki": {"size": 2**16}, "chain_1Mi": {"size": 2**20}, "chain_16Mi": {"size": 2**24}}
 
 

@@ -10,6 +10,8 @@ import torch
 
 from workloads import Seconds
 
+PIECE = True
+COMPILES = False  # it measures what each operator costs in Python
 VARIANTS = {
     "record_4x4": {"grad": False, "synced": False},
     "record_4x4_grad": {"grad": True, "synced": False},

@@ -20,20 +20,21 @@ LAYERS, WIDTH, HEADS, CONTEXT, BATCH, VOCABULARY = 4, 128, 4, 128, 8, 256
 class Block(nn.Module):
     """One pre-norm transformer block."""
 
-    def __init__(self, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(WIDTH)
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
-        self.project = nn.Linear(WIDTH, WIDTH)
-        self.norm2 = nn.LayerNorm(WIDTH)
-        self.expand = nn.Linear(WIDTH, 4 * WIDTH)
-        self.contract = nn.Linear(4 * WIDTH, WIDTH)
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, 4 * width)
+        self.contract = nn.Linear(4 * width, width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Attend, then transform each position by itself."""
         batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.dropout(self.project(attended.transpose(1, 2).reshape(batch, length, width)))
         return x + self.dropout(self.contract(F.gelu(self.expand(self.norm2(x)))))
@@ -42,14 +43,22 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """A byte-level language model."""
 
-    def __init__(self, dropout: float) -> None:
+    def __init__(
+        self,
+        dropout: float,
+        width: int = WIDTH,
+        heads: int = HEADS,
+        layers: int = LAYERS,
+        context: int = CONTEXT,
+    ) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(VOCABULARY, WIDTH)
-        self.positions = nn.Parameter(torch.randn(CONTEXT, WIDTH) * 0.02)
+        self.context = context
+        self.tokens = nn.Embedding(VOCABULARY, width)
+        self.positions = nn.Parameter(torch.randn(context, width) * 0.02)
         self.dropout = nn.Dropout(dropout)
-        self.blocks = nn.Sequential(*(Block(dropout) for _ in range(LAYERS)))
-        self.norm = nn.LayerNorm(WIDTH)
-        self.head = nn.Linear(WIDTH, VOCABULARY)
+        self.blocks = nn.Sequential(*(Block(width, heads, dropout) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, VOCABULARY)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the logits of the byte that follows each position."""
@@ -63,27 +72,33 @@ def load_text() -> Tensor:
     return torch.frombuffer(bytearray(b"\n".join(path.read_bytes() for path in sources)), dtype=torch.uint8)
 
 
-def sample_batch(text: Tensor, generator: torch.Generator) -> Tensor:
-    """Return ``BATCH`` random stretches of the text, one byte longer than the context."""
-    starts = torch.randint(len(text) - CONTEXT, (BATCH, 1), generator=generator)
-    return text[starts + torch.arange(CONTEXT + 1)].long()
+def sample_batch(text: Tensor, generator: torch.Generator, batch: int = BATCH, context: int = CONTEXT) -> Tensor:
+    """Return random stretches of the text, one byte longer than the context."""
+    starts = torch.randint(len(text) - context, (batch, 1), generator=generator)
+    return text[starts + torch.arange(context + 1)].long()
 
 
-def make_model(device: str, dropout: float = 0.1) -> GPT:
-    """Return a model whose initial weights do not depend on the device."""
+def make_model(device: str, dropout: float = 0.1, **sizes: int) -> GPT:
+    """Return a model whose initial weights do not depend on the device; `sizes` are arguments of ``GPT``."""
     torch.manual_seed(1)
-    return GPT(dropout).to(device)
+    return GPT(dropout, **sizes).to(device)
 
 
-def train(model: GPT, text: Tensor, device: str, steps: int = 200, foreach: bool | None = None) -> Iterator[float]:
+def next_byte_loss(model: GPT, stretches: Tensor) -> Tensor:
+    """Return the mean loss of each byte that follows another in the stretches of text."""
+    logits = model(stretches[:, :-1])
+    return F.cross_entropy(logits.flatten(0, 1), stretches[:, 1:].flatten())
+
+
+def train(
+    model: GPT, text: Tensor, device: str, steps: int = 200, foreach: bool | None = None, batch: int = BATCH
+) -> Iterator[float]:
     """Train the model, yielding each step's loss."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, foreach=foreach)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
     generator = torch.Generator().manual_seed(2)
     for _ in range(steps):
-        batch = sample_batch(text, generator).to(device)
-        logits = model(batch[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        loss = next_byte_loss(model, sample_batch(text, generator, batch, model.context).to(device))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=foreach)
@@ -97,11 +112,11 @@ def generate(model: GPT, text: Tensor, device: str, length: int = 240) -> str:
     """Let the model continue the beginning of the text."""
     model.eval()
     generator = torch.Generator().manual_seed(3)
-    ids = text[:CONTEXT].long()
+    ids = text[: model.context].long()
     for _ in range(length):
-        logits = model(ids[-CONTEXT:].unsqueeze(0).to(device))[0, -1].cpu()
+        logits = model(ids[-model.context :].unsqueeze(0).to(device))[0, -1].cpu()
         ids = torch.cat([ids, torch.multinomial(logits.softmax(0), 1, generator=generator)])
-    return bytes(ids[CONTEXT:].tolist()).decode("utf-8", errors="replace")
+    return bytes(ids[model.context :].tolist()).decode("utf-8", errors="replace")
 
 
 def main() -> None:
