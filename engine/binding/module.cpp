@@ -96,6 +96,7 @@ py::dict settings() {
   result["adaptive"] = now.adaptive;
   result["window"] = now.window;
   result["bytes_budget"] = now.bytes_budget;
+  result["cuts_when_idle"] = now.cuts_when_idle;
   result["period"] = now.period;
   return result;
 }
@@ -108,6 +109,8 @@ void change_settings(const py::dict& changes) {
       next.adaptive = value.cast<bool>();
     } else if (name == "window") {
       next.window = value.cast<int64_t>();
+    } else if (name == "cuts_when_idle") {
+      next.cuts_when_idle = value.cast<bool>();
     } else if (name == "bytes_budget") {
       next.bytes_budget = value.cast<int64_t>();
     } else if (name == "period") {

@@ -18,6 +18,7 @@ namespace ae::fusion {
   X(mode_change, "the mode was changed")                      \
   X(window_full, "the window was full")                       \
   X(bytes_budget, "the bytes budget was used up")             \
+  X(device_idle, "the device had nothing to do")              \
   X(out_of_memory, "memory was short")                        \
   X(forced_period, "tests: a flush after every k-th operator") \
   X(error, "an error")                                        \

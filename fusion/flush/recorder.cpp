@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "fusion/flush/cuts.h"
 #include "fusion/partition/partition.h"
 
 namespace ae::fusion {
@@ -76,7 +77,7 @@ void Recorder::commit(Lock& lock, NodeWriter& writer, int64_t start_ns) {
   const size_t node = trace_.size() - 1;
   const uint64_t epoch = trace_.epoch();
   const PolicyState state{static_cast<int64_t>(trace_.size()), bytes_held_.load(std::memory_order_relaxed),
-                          followed_ && followed_->words.size() == trace_.words.size()};
+                          followed_ && followed_->words.size() == trace_.words.size(), trace_.size() == cut_at_};
   const std::optional<FlushReason> reason = decide(settings_, state);
   if (start_ns != 0) [[unlikely]]
     statistics_.ns_recording += Node::kSampled * (now_ns() - start_ns);
@@ -99,14 +100,14 @@ void Recorder::commit(Lock& lock, NodeWriter& writer, int64_t start_ns) {
 bool Recorder::follow(size_t from) {
   if (!followed_) return false;
   if (is_prefix(trace_.words, followed_->words, from)) return true;
-  const std::shared_ptr<Plan> left = std::move(followed_);
-  followed_ = nullptr;
+  const std::shared_ptr<Plan> left = followed_;
   if (previous_)
     for (const std::weak_ptr<Plan>& successor : previous_->successors)
       if (auto plan = successor.lock(); plan && is_prefix(trace_.words, plan->words)) {
-        followed_ = std::move(plan);
+        set_followed(std::move(plan));
         return true;
       }
+  set_followed(nullptr);
   lines_.assign(left->lines.begin(), left->lines.begin() + std::min(left->lines.size(), trace_.size() - 1));
   return false;
 }
@@ -129,6 +130,7 @@ void Recorder::flush_locked(FlushReason reason, const std::string& line, Graveya
     needs.push_back(
         {buffer->visible.load(std::memory_order_acquire), static_cast<bool>(buffer->block), buffer->nbytes});
   const std::shared_ptr<Plan> plan = find_plan(std::move(needs));
+  const bool was_idle = stream_.completed() == stream_.submitted();
   submit(plan);  // throws with the trace as it was
   if (!token_->failed.load(std::memory_order_acquire)) pass_on_failures();
   ++statistics_.flushes;
@@ -137,6 +139,7 @@ void Recorder::flush_locked(FlushReason reason, const std::string& line, Graveya
   statistics_.operators_flushed += static_cast<int64_t>(plan->operators);
   statistics_.launches += static_cast<int64_t>(plan->launches.size());
   statistics_.bytes_not_written += plan->bytes_not_written;
+  learn_cuts(*plan, reason, was_idle);
   start_trace(plan, graveyard);
 }
 
@@ -223,8 +226,39 @@ void Recorder::start_trace(const std::shared_ptr<Plan>& flushed, Graveyard& grav
   if (previous_) put_first(previous_->successors, flushed, kMaxSuccessors);
   put_first(recent_, std::shared_ptr<const Plan>(flushed), kRecentPlans);
   previous_ = flushed;
-  followed_ = flushed->successors.empty() ? nullptr : flushed->successors.front().lock();
+  set_followed(flushed->successors.empty() ? nullptr : flushed->successors.front().lock());
   clear_trace(graveyard);
+}
+
+/// Follows `plan`, and cuts where that has been learned: at its end, or inside of it.
+void Recorder::set_followed(std::shared_ptr<Plan> plan) {
+  followed_ = std::move(plan);
+  if (!pieces_.empty())
+    cut_at_ = pieces_.back();
+  else if (followed_ && !followed_->pieces.empty())
+    cut_at_ = followed_->pieces.front();
+  else
+    cut_at_ = followed_ && followed_->ends_at_cut ? followed_->operators : kNoCut;
+}
+
+void Recorder::learn_cuts(Plan& plan, FlushReason reason, bool was_idle) {
+  if (reason == FlushReason::device_idle) {
+    plan.ends_at_cut = true;
+    if (pieces_.empty() && followed_ && !followed_->pieces.empty()) {
+      whole_ = followed_;
+      pieces_.assign(whole_->pieces.rbegin(), whole_->pieces.rend());
+    }
+    if (!pieces_.empty()) pieces_.pop_back();
+    return;
+  }
+  pieces_.clear();
+  if (const std::shared_ptr<Plan> whole = std::move(whole_))  // what came after it comes after its last piece
+    for (const std::weak_ptr<Plan>& successor : whole->successors)
+      if (plan.successors.size() < kMaxSuccessors) plan.successors.push_back(successor);
+  if (!settings_.cuts_when_idle || plan.operators < 2 * kMinPiece || !plan.pieces.empty()) return;
+  plan.idle_flushes = was_idle ? plan.idle_flushes + 1 : 0;
+  if (plan.idle_flushes == kIdleFlushes)
+    plan.pieces = choose_pieces(plan.launches, static_cast<uint32_t>(plan.operators));
 }
 
 void Recorder::clear_trace(Graveyard& graveyard) {
@@ -267,9 +301,13 @@ void Recorder::wait_for(Buffer& buffer, bool for_write, FlushReason reason) {
   if (failure) throw DeferredError(std::move(failure));
 }
 
-void Recorder::synchronize(FlushReason reason) {
+void Recorder::finish(FlushReason reason) {
   flush(reason);
   wait_number(stream_.submitted());
+}
+
+void Recorder::synchronize(FlushReason reason) {
+  finish(reason);
   Graveyard graveyard;
   Lock lock(mutex_);
   std::shared_ptr<const Failure> failure = collect_failures(graveyard);

@@ -98,7 +98,9 @@ class Recorder {
   /// it, and gives the buffer memory if it has none. Throws DeferredError if its content was lost, or if some
   /// operator's error has not been seen yet. [waits]
   void wait_for(Buffer& buffer, bool for_write, FlushReason reason);
-  /// Flushes, waits for everything, throws an error that has not been seen yet. [waits]
+  /// Flushes and waits for everything. [waits]
+  void finish(FlushReason reason);
+  /// The same; throws an error that has not been seen yet. [waits]
   void synchronize(FlushReason reason = FlushReason::synchronize);
   /// True when nothing is recorded or running that uses the buffer.
   bool is_idle(const Buffer& buffer) const;
@@ -118,6 +120,7 @@ class Recorder {
   using Lock = std::unique_lock<LeafLock>;
   /// What must be released without the lock: buffers may wrap memory of torch's.
   using Graveyard = std::vector<BufferRef>;
+  static constexpr size_t kNoCut = SIZE_MAX;
 
   struct Failed {
     std::shared_ptr<const Failure> failure;
@@ -137,6 +140,8 @@ class Recorder {
   void change_mode(Lock& lock);
   void commit(Lock& lock, NodeWriter& writer, int64_t start_ns);
   bool follow(size_t from);
+  void set_followed(std::shared_ptr<Plan> plan);
+  void learn_cuts(Plan& plan, FlushReason reason, bool was_idle);
   void flush_locked(FlushReason reason, const std::string& line, Graveyard& graveyard);
   std::shared_ptr<Plan> find_plan(std::vector<BufferNeed> needs);
   void submit(const std::shared_ptr<Plan>& plan);
@@ -163,6 +168,9 @@ class Recorder {
   KernelCache kernels_;
   std::shared_ptr<Plan> followed_;  // known plan that begins with the whole trace, or null
   std::shared_ptr<Plan> previous_;  // plan flushed last
+  std::shared_ptr<Plan> whole_;     // plan whose trace is being cut for the first time, or null
+  std::vector<uint32_t> pieces_;    // lengths of its pieces from the current one on, that one last
+  size_t cut_at_ = kNoCut;          // operators after which this trace is to be cut
   std::vector<std::string> lines_;  // source lines of the trace's nodes once no plan is followed
   std::vector<std::weak_ptr<const Plan>> recent_;
   bool flush_denormal_ = false;

@@ -58,6 +58,11 @@ struct Plan {
   /// Plans that came after this one, the latest first: what to follow next.
   std::vector<std::weak_ptr<Plan>> successors;
 
+  // Learned from the device's waiting: see fusion/flush/cuts.h.
+  int idle_flushes = 0;          // flushes in succession that found the device idle
+  std::vector<uint32_t> pieces;  // cut the trace after so many operators, after so many more, …
+  bool ends_at_cut = false;      // it is such a piece: flush it as soon as it is complete
+
   size_t operators = 0;
 };
 

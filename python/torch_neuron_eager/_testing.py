@@ -22,7 +22,7 @@ def flush() -> None:
 
 @contextmanager
 def policy(**settings: int) -> Iterator[None]:
-    """Change the flush policy for a while: ``adaptive``, ``window``, ``bytes_budget``, ``period``."""
+    """Change the flush policy for a while: any of what ``_C.settings()`` lists."""
     before = _C.settings()
     _C.change_settings(settings)
     try:

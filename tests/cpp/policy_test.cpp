@@ -30,6 +30,8 @@ TEST(Policy, IsThisTable) {
       {"a period that is not over", kPeriodic, {2, 0, false}, std::nullopt},
       {"a period that is over", kPeriodic, {3, 0, false}, FlushReason::forced_period},
       {"the period comes before the window", kPeriodic, {100, 0, false}, FlushReason::forced_period},
+      {"a learned cut", kAdaptive, {50, 0, true, true}, FlushReason::device_idle},
+      {"a full window comes before a learned cut", kAdaptive, {100, 0, true, true}, FlushReason::window_full},
       {"the budget holds within a period too", kPeriodic, {2, 2001, false}, FlushReason::bytes_budget},
   };
   for (const auto& row : kTable) EXPECT_EQ(decide(row.settings, row.state), row.decision) << row.what;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "fusion/flush/cuts.h"
 #include "tests/cpp/support/program.h"
 #include "tests/cpp/support/recording.h"
 
@@ -299,6 +300,75 @@ TEST_F(RecorderTest, StatisticsCountFromTheLastReset) {
   EXPECT_EQ(statistics.operators_recorded + statistics.flushes + statistics.launches + statistics.kernels_made, 0);
   EXPECT_EQ(statistics.ns_executing, 0);
   EXPECT_TRUE(statistics.flushes_by_line.empty());
+}
+
+// ------------------------------------------------------------------------------------------------------- Learned cuts
+
+/// A step of `operators` operators, that a program repeats.
+class LearnedCuts : public RecorderTest {
+ protected:
+  void record(int operators, double value = 1) {
+    fill(sum, 0);
+    for (int i = 1; i < operators; ++i) add(sum, value, sum);
+  }
+  int64_t cuts() const { return recorder->statistics().flushes_by_reason[static_cast<int>(FlushReason::device_idle)]; }
+  const BufferRef sum = make(3);
+};
+
+TEST_F(LearnedCuts, FallWhereADeviceHadToWait) {
+  start();
+  constexpr int kOperators = 3 * kMinPiece - 5;  // the last piece is another than the second
+  const auto step = [&](double value) {
+    record(kOperators, value);
+    return values(sum)[0];
+  };
+  for (int i = 0; i <= kIdleFlushes; ++i) EXPECT_EQ(step(1), kOperators - 1);  // the first made memory: another plan
+  EXPECT_EQ(cuts(), 0);
+  EXPECT_EQ(step(1), kOperators - 1);
+  EXPECT_EQ(cuts(), 1);
+  const int lines = lines_asked;
+  recorder->reset_statistics();
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(step(i), i * (kOperators - 1));
+  EXPECT_EQ(cuts(), 5);
+  EXPECT_EQ(recorder->statistics().flushes, 10);
+  EXPECT_EQ(recorder->statistics().plans_made, 0);
+  EXPECT_EQ(lines_asked - lines, 5);  // the reads' own
+}
+
+TEST_F(LearnedCuts, LeaveAProgramThatGoesAnotherWayExact) {
+  start();
+  constexpr int kOperators = 3 * kMinPiece;
+  for (int i = 0; i < 2 * kIdleFlushes; ++i) {
+    record(kOperators);
+    EXPECT_EQ(values(sum)[0], kOperators - 1);
+  }
+  EXPECT_GT(cuts(), 0);
+  for (const int operators : {5, kOperators - 7, kOperators, kOperators + 40, kOperators, 7}) {
+    record(operators);
+    EXPECT_EQ(values(sum)[0], operators - 1);
+  }
+}
+
+TEST_F(LearnedCuts, DoNotFallWhileTheDeviceIsBusy) {
+  start();
+  const BufferRef a = make(2), b = make(2);
+  fill(a, 1);
+  for (int i = 0; i < 3 * kIdleFlushes; ++i) {
+    record(3 * kMinPiece);
+    library(kSlowCopy, a, b);
+    recorder->flush(FlushReason::synchronize);  // without waiting
+  }
+  EXPECT_EQ(cuts(), 0);
+  EXPECT_EQ(values(sum)[0], 3 * kMinPiece - 1);
+}
+
+TEST_F(LearnedCuts, CanBeSwitchedOff) {
+  start({.adaptive = true, .cuts_when_idle = false});
+  for (int i = 0; i < 3 * kIdleFlushes; ++i) {
+    record(3 * kMinPiece);
+    EXPECT_EQ(values(sum)[0], 3 * kMinPiece - 1);
+  }
+  EXPECT_EQ(cuts(), 0);
 }
 
 // ----------------------------------------------------------------------------------------------------------- Failures

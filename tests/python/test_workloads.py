@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
 from modes import mode, run_everywhere
 from registry import Workload, find_workloads
+from torch_neuron_eager import _testing
 from workloads import gpt_generate, mlp, training
 from workloads.llama import Llama
 from workloads.recurrent import LSTM
@@ -94,11 +95,12 @@ def grown(run: Callable[[int], Tensor], known: Sequence[int], others: Sequence[i
     """Runs the known sizes a few times, then the others twice; returns what that added to counters and memory.
 
     Each result is read, as a program does that shows its loss. In one that never reads, flushes fall where the window
-    is full, anywhere in a step, and what is cut there may need kernels of its own.
+    is full, anywhere in a step, and what is cut there may need kernels of its own. No cuts are learned either: when
+    that happens depends on the machine's load.
     """
     # What other tests left in cycles must not end in the middle: memory, and what a plan keeps, would change.
     gc.collect()
-    with mode("adaptive"), contextlib.ExitStack() as after:
+    with _testing.policy(adaptive=True, cuts_when_idle=False), contextlib.ExitStack() as after:
         gc.disable()
         after.callback(gc.enable)
         for size in 3 * list(known):
@@ -106,13 +108,17 @@ def grown(run: Callable[[int], Tensor], known: Sequence[int], others: Sequence[i
         first, memory = torch.neuron.fusion_stats(), torch.neuron.memory_allocated()
         for size in others:
             run(size).item()
-        again = torch.neuron.fusion_stats()
-        for size in others:
-            run(size).item()
-        last = torch.neuron.fusion_stats()
+        # autograd's thread may drop a tensor before or after a flush of this one: then another plan is the exact one.
+        plans = []
+        for _ in range(3):
+            again = torch.neuron.fusion_stats()
+            for size in others:
+                run(size).item()
+            last = torch.neuron.fusion_stats()
+            plans.append(last["plans_made"] - again["plans_made"])
         return {
             "kernels": last["kernels_made"] - first["kernels_made"],
-            "plans for sizes that came back": last["plans_made"] - again["plans_made"],
+            "plans for sizes that came back": min(plans),
             "bytes": torch.neuron.memory_allocated() - memory,
         }
 
@@ -190,7 +196,7 @@ def test_generating_again_takes_no_more_memory():
 
 def test_a_learning_rate_of_each_step_makes_no_plan():
     step = PROGRAMS["accumulation"].make("neuron", **SMALL["accumulation"])
-    with mode("adaptive"):
+    with _testing.policy(adaptive=True, cuts_when_idle=False):
         for _ in range(4):
             step().item()
         before = torch.neuron.fusion_stats()
@@ -221,3 +227,22 @@ def test_gradient_scaling_makes_no_kernel():
     assert grown(run, [1, 2], [1, 3, 0, 2, 1, 1]) == FLAT
     assert max(scales) > scales[0]
     assert any(after < before for before, after in pairwise(scales))
+
+
+def test_learning_where_to_cut_comes_to_an_end():
+    """Sizes take turns, and the trace of each is cut once the device has waited often enough."""
+    network = mlp.network(inputs=16, width=32, layers=3, classes=4).to("neuron")
+    x, labels = torch.randn(32, 16, device="neuron"), torch.arange(32, device="neuron") % 4
+    optimizer = torch.optim.Adam(network.parameters())
+    made = []
+    with mode("adaptive"):
+        for _ in range(40):
+            for size in (32, 20, 32, 7):
+                optimizer.zero_grad()
+                F.cross_entropy(network(x[:size]), labels[:size]).backward()
+                optimizer.step()
+                next(network.parameters()).sum().item()
+            stats = torch.neuron.fusion_stats()
+            made.append((stats["plans_made"], stats["kernels_made"]))
+    assert stats["flushes_by_reason"].get("device_idle", 0) > 0
+    assert made[-1] == made[-10]
