@@ -38,6 +38,10 @@ constexpr const char* name_of(DType dtype) {
 }
 
 constexpr bool is_complex(DType dtype) { return dtype == DType::kC64 || dtype == DType::kC128; }
+/// The type of a complex number's two parts; other types are their own.
+constexpr DType real_type(DType dtype) {
+  return dtype == DType::kC64 ? DType::kF32 : dtype == DType::kC128 ? DType::kF64 : dtype;
+}
 constexpr bool is_floating(DType dtype) { return dtype >= DType::kF16 && dtype <= DType::kF64; }
 constexpr bool is_integral(DType dtype) { return dtype >= DType::kU8 && dtype <= DType::kU64; }
 

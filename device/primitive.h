@@ -3,7 +3,7 @@
 //
 // Unless said otherwise a primitive takes operands of one dtype and gives the same dtype. Comparisons give bool.
 // Half types (f16, bf16) are never computed with: kernels cast to f32 first (see `compute_type`) and back at the end of
-// each operator. Complex types are not primitives' business.
+// each operator. Complex numbers are computed with as pairs of reals (fusion/ops/complex.h).
 #pragma once
 
 #include <cstdint>

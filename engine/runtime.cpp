@@ -154,6 +154,11 @@ void synchronize(FlushReason reason) {
   without_gil([&] { target.synchronize(reason); });
 }
 
+void finish(FlushReason reason) {
+  Recorder& target = recorder();
+  without_gil([&] { target.finish(reason); });
+}
+
 void flush(FlushReason reason) {
   Recorder& target = recorder();
   without_gil([&] { target.flush(reason); });

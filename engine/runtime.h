@@ -26,6 +26,8 @@ bool is_in_bad_fork();
 void wait_for(fusion::Buffer& buffer, bool for_write, fusion::FlushReason reason);
 void synchronize(fusion::FlushReason reason = fusion::FlushReason::synchronize);
 void flush(fusion::FlushReason reason);
+/// Flushes and waits; errors stay for the next read.
+void finish(fusion::FlushReason reason);
 /// Call after an operator was recorded: under NEURON_LAUNCH_BLOCKING=1 it waits for the operator.
 inline void after_record();
 

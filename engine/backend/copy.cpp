@@ -59,13 +59,16 @@ void check_shapes(const Tensor& src, const Tensor& dst) {
 }
 
 void record_copy(const Tensor& src, const Tensor& dst) {
+  const int64_t bits = (src.is_conj() != dst.is_conj() ? fusion::kCopyConjugated : 0) |
+                       (src.is_neg() != dst.is_neg() ? fusion::kCopyNegated : 0);
+  const at::IntArrayRef attributes(&bits, bits == 0 ? 0 : 1);
   if (src.dim() <= dst.dim()) {
-    record_pointwise(fusion::Opcode::copy, dst.scalar_type(), {src}, {dst});
+    record_pointwise(fusion::Opcode::copy, dst.scalar_type(), {src}, {dst}, attributes);
   } else {  // leading dimensions of size 1 that the destination does not have
     const int64_t extra = src.dim() - dst.dim();
     const Tensor view = make_tensor(src.storage(), src.sizes().slice(extra), src.strides().slice(extra),
                                     src.storage_offset(), src.scalar_type());
-    record_pointwise(fusion::Opcode::copy, dst.scalar_type(), {view}, {dst});
+    record_pointwise(fusion::Opcode::copy, dst.scalar_type(), {view}, {dst}, attributes);
   }
   inherit_known(src, dst);
 }
@@ -81,8 +84,7 @@ void copy_on_device(const Tensor& src, const Tensor& dst) {
   const at::MemOverlapStatus overlap = at::get_overlap_status(dst, src);
   if (overlap == at::MemOverlapStatus::Full && has_same_bits(src, dst)) return;
   at::assert_no_partial_overlap(dst, src);
-  const bool plain = is_recordable(src.scalar_type()) && !src.is_neg() && !dst.is_neg();
-  if (plain && is_recordable(dst.scalar_type())) return record_copy(src, dst);
+  if (is_recordable(src.scalar_type()) && is_recordable(dst.scalar_type())) return record_copy(src, dst);
   if (has_same_bits(src, dst)) {
     const Tensor from = plain_view(src), to = plain_view(dst);
     return record_copy(from, to);
@@ -93,10 +95,11 @@ void copy_on_device(const Tensor& src, const Tensor& dst) {
 // The source may be changed as soon as the call returns, so it is copied now: into the destination where that is new,
 // else into a tensor of its own that a recorded copy reads.
 void copy_from_host(const Tensor& host, const Tensor& dst) {
-  const bool recordable = is_recordable(host.scalar_type()) && is_recordable(dst.scalar_type()) && !host.is_conj() &&
-                          !host.is_neg() && !host._is_zerotensor() && !dst.is_neg();
+  const bool recordable =
+      is_recordable(host.scalar_type()) && is_recordable(dst.scalar_type()) && !host._is_zerotensor();
   at::assert_no_internal_overlap(dst);
-  if (host.dim() == 0 && recordable) {
+  const bool plain = !host.is_conj() && !host.is_neg() && !dst.is_conj() && !dst.is_neg();
+  if (host.dim() == 0 && recordable && plain) {
     record_pointwise(fusion::Opcode::copy, dst.scalar_type(), {host}, {dst});
     return inherit_known(host, dst);
   }

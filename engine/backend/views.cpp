@@ -1,5 +1,9 @@
-// Tensors without content: creation, views, storages and metadata. Nothing here records or waits.
+// Tensors without content: creation, views, storages and metadata. Nothing here records or waits, unless the program
+// asked for memory without content to be filled (torch.utils.deterministic.fill_uninitialized_memory).
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/native/ResizeCommon.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/is_set_to_native.h>
@@ -30,6 +34,12 @@ void check_options(const std::optional<at::Layout>& layout, const std::optional<
   TORCH_CHECK(!pin_memory || !*pin_memory, "Only dense CPU tensors can be pinned");
 }
 
+/// Whether the program asked for memory without content to be filled.
+bool fills_memory() {
+  const at::Context& context = at::globalContext();
+  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+}
+
 Tensor empty(IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
              std::optional<at::Device> device, std::optional<bool> pin_memory, std::optional<at::MemoryFormat> format) {
   check_options(layout, device, pin_memory);
@@ -40,6 +50,7 @@ Tensor empty(IntArrayRef size, std::optional<at::ScalarType> dtype, std::optiona
     TORCH_CHECK(*format != at::MemoryFormat::Preserve, "memory format option is only supported by strided tensors");
     made.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   }
+  if (fills_memory()) at::native::fill_empty_deterministic_(made);
   return made;
 }
 
@@ -49,7 +60,9 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<at::Sca
   check_options(layout, device, pin_memory);
   at::detail::check_size_nonnegative(size);
   recorder();
-  return make_tensor(size, stride, c10::dtype_or_default(dtype));
+  Tensor made = make_tensor(size, stride, c10::dtype_or_default(dtype));
+  if (fills_memory()) at::native::fill_empty_deterministic_(made);
+  return made;
 }
 
 Tensor efficient_zero_tensor(IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
@@ -65,6 +78,7 @@ Tensor efficient_zero_tensor(IntArrayRef size, std::optional<at::ScalarType> dty
 const Tensor& resize(const Tensor& self, IntArrayRef size, std::optional<at::MemoryFormat> format) {
   TORCH_CHECK(!format || *format != at::MemoryFormat::Preserve, "Unsupported memory format", *format);
   auto* impl = self.unsafeGetTensorImpl();
+  const auto old_bytes = static_cast<int64_t>(self.storage().nbytes());
   if (self.sizes() != size) {
     at::detail::check_size_nonnegative(size);
     const auto needed = static_cast<int64_t>(
@@ -77,6 +91,7 @@ const Tensor& resize(const Tensor& self, IntArrayRef size, std::optional<at::Mem
     impl->set_sizes_contiguous(size);
   }
   if (format) impl->empty_tensor_restride(*format);
+  if (fills_memory()) at::native::fill_resize_deterministic_(self, old_bytes);
   return self;
 }
 

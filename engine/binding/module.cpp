@@ -3,6 +3,7 @@
 
 #include "engine/backend/generator.h"
 #include "engine/backend/storage.h"
+#include "engine/library/precision.h"
 #include "engine/python_state.h"
 #include "engine/record/record.h"
 #include "engine/runtime.h"
@@ -141,6 +142,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("is_in_bad_fork", &engine::is_in_bad_fork);
   m.def("set_skipped_folders", &engine::set_skipped_folders);
   m.def("synchronize", [] { engine::guarded([] { engine::synchronize(); }); });
+  m.def("finish", [] { engine::guarded([] { engine::finish(FlushReason::mode_change); }); });
+  m.def("note_precision", &engine::library::note_precision);
   m.def("flush", [] { engine::guarded([] { engine::flush(FlushReason::synchronize); }); });
   m.def("pending", [] { return engine::recorder().pending(); });
   m.def("shutdown", &engine::shutdown);

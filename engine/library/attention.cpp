@@ -1,5 +1,5 @@
-// Attention, written straight into the outputs: float32 by device/host/attention, other types and odd widths by ATen's
-// flash kernels for CPU. Shapes, strides and dtypes alone decide.
+// Attention, written straight into the outputs: float32 by device/host/attention, other types, odd widths and reduced
+// precision (precision.h) by ATen's flash kernels for CPU. Shapes, strides, dtypes and that setting alone decide.
 //
 //   attention           in(query, key, value[, mask]) -> out, logsumexp [batch, heads, length]
 //   attention_backward  in(grad, query, key, value, out, logsumexp[, mask]) -> grad_query, grad_key, grad_value
@@ -22,6 +22,7 @@
 #include "device/host/attention/attention.h"
 #include "engine/library/call.h"
 #include "engine/library/operators.h"
+#include "engine/library/precision.h"
 #include "engine/record/record.h"
 
 namespace ae::engine::library {
@@ -118,7 +119,8 @@ host::Shape shape_of(const Operand& query, const Operand& key, bool causal) {
 }
 
 /// Whether our kernels can take these operands, of which `heads` have rows of the heads' width.
-bool can_be_ours(std::span<const Operand> all, std::initializer_list<size_t> heads) {
+bool can_be_ours(const fusion::NodeView& node, std::span<const Operand> all, std::initializer_list<size_t> heads) {
+  if (reduces_products(node)) return false;
   for (const Operand& operand : all)
     if (operand.dtype != at::kFloat) return false;
   return std::all_of(heads.begin(), heads.end(), [&](size_t i) {
@@ -215,7 +217,7 @@ Call make_attention(const fusion::NodeView& node) {
   const Options options = options_of(node);
   const Piece all = whole(node);
   const host::Shape shape = shape_of(all[0], all[1], options.causal);
-  if (can_be_ours(all, {0, 1, 2, all.size() - 2}) && forward_is_faster(shape))
+  if (can_be_ours(node, all, {0, 1, 2, all.size() - 2}) && forward_is_faster(shape))
     return std::make_shared<OurForward>(all, options, shape, forward_parts(shape));
   return make_call(groups_of(all, 0, 1), [options](Tensors t, Scalars scalars) {
     std::optional<at::Tensor> mask;
@@ -230,7 +232,7 @@ Call make_attention_backward(const fusion::NodeView& node) {
   const Piece all = whole(node);
   const size_t outputs = all.size() - 3;
   const host::Shape shape = shape_of(all[1], all[2], options.causal);
-  if (can_be_ours(all, {0, 1, 2, 3, 4, outputs, outputs + 1, outputs + 2}) && backward_is_faster(shape)) {
+  if (can_be_ours(node, all, {0, 1, 2, 3, 4, outputs, outputs + 1, outputs + 2}) && backward_is_faster(shape)) {
     const double operations = 2.5 * operations_of(shape);  // five products, where the forward pass has two
     return std::make_shared<OurBackward>(all, options, shape,
                                          head_parts(shape.batch * shape.key_heads, operations, shape.queries));

@@ -77,7 +77,7 @@ at::Tensor alias(void* base, const Operand& operand) {
 }
 
 std::span<const int64_t> attributes_of(const fusion::NodeView& node) {
-  return node.attributes.subspan(1, node.attributes.size() - 2);
+  return node.attributes.subspan(2, node.attributes.size() - 3);
 }
 
 namespace {

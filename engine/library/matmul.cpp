@@ -9,7 +9,8 @@
 //   dot      in(x, y) -> out []
 //
 // Pieces are panels of the output's rows or columns, or groups of the batch; the inner dimension is never cut. Products
-// of float32 go to our own kernel (device/host/gemm) on processors where that is the faster one, others to ATen's.
+// of float32 go to our own kernel (device/host/gemm) on processors where that is the faster one, unless the program
+// asked for reduced precision that the processor has (precision.h); others go to ATen's.
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/addmv_cpu_dispatch.h>
 #include <ATen/ops/baddbmm_cpu_dispatch.h>
@@ -22,6 +23,7 @@
 #include "device/host/gemm/gemm.h"
 #include "engine/library/call.h"
 #include "engine/library/operators.h"
+#include "engine/library/precision.h"
 #include "engine/record/record.h"
 
 namespace ae::engine::library {
@@ -59,9 +61,9 @@ Panels panels_of(int64_t m, int64_t n, int64_t k) {
 }
 
 /// Whether our own kernel takes a product (the last two dimensions of the operands; `self` may be null).
-bool is_own(const Operand& a, const Operand& b, const Operand& out, const Operand* self) {
+bool is_own(const fusion::NodeView& node, const Operand& a, const Operand& b, const Operand& out, const Operand* self) {
   namespace gemm = device::host::gemm;
-  if (!gemm::is_preferred() || a.dtype != at::kFloat) return false;
+  if (!gemm::is_preferred() || a.dtype != at::kFloat || reduces_products(node)) return false;
   const int64_t dim = out.dim();
   const int64_t m = out.sizes[dim - 2], n = out.sizes[dim - 1], k = a.sizes[dim - 1];
   const bool fills_registers = n >= 16 && m >= 4 && k >= 4;
@@ -119,7 +121,7 @@ Piece panel(const Operand* self, const Operand& a, const Operand& b, const Opera
 
 Call make_mm(const fusion::NodeView& node) {
   const Piece all = whole(node);
-  const bool own = is_own(all[0], all[1], all[2], nullptr);
+  const bool own = is_own(node, all[0], all[1], all[2], nullptr);
   const int64_t m = all[0].sizes[0], n = all[1].sizes[1], k = all[0].sizes[1];
   const Panels panels = own ? own_panels_of(m, n, k) : panels_of(m, n, k);
   std::vector<Piece> pieces;
@@ -136,7 +138,7 @@ bool in_place(const fusion::NodeView& node, const Piece& all) {
 Call make_addmm(const fusion::NodeView& node) {
   const Piece all = whole(node);
   const Operand self = all[0].expand(all[3].sizes);
-  const bool own = is_own(all[1], all[2], all[3], &self);
+  const bool own = is_own(node, all[1], all[2], all[3], &self);
   const int64_t m = all[1].sizes[0], n = all[2].sizes[1], k = all[1].sizes[1];
   const Panels panels = own ? own_panels_of(m, n, k) : panels_of(m, n, k);
   std::vector<Piece> pieces;
@@ -163,7 +165,7 @@ std::vector<Piece> batch_groups(const Piece& all) {
 
 Call make_bmm(const fusion::NodeView& node) {
   const Piece all = whole(node);
-  if (is_own(all[0], all[1], all[2], nullptr)) {
+  if (is_own(node, all[0], all[1], all[2], nullptr)) {
     return make_call(batch_groups(all), [](Tensors t, Scalars) { run_own(nullptr, t[0], t[1], t[2]); });
   }
   return make_call(batch_groups(whole(node)), [](Tensors t, Scalars) { at::cpu::bmm_out(t[2], t[0], t[1]); });
@@ -173,7 +175,7 @@ Call make_baddbmm(const fusion::NodeView& node) {
   Piece all = whole(node);
   const bool same = in_place(node, all);
   all[0] = all[0].expand(all[3].sizes);
-  if (is_own(all[1], all[2], all[3], &all[0])) {
+  if (is_own(node, all[1], all[2], all[3], &all[0])) {
     return make_call(batch_groups(all),
                      [](Tensors t, Scalars scalars) { run_own(&t[0], t[1], t[2], t[3], scalars[1], scalars[0]); });
   }

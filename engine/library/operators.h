@@ -11,5 +11,6 @@ extern const int kEmbeddingBackward;                           // embedding_back
 extern const int kCheckTargets;                                // check.cpp
 extern const int kCheckDivisor, kCheckProbabilities;           // check_operands.cpp
 extern const int kCat;                                         // cat.cpp
+extern const int kLstm, kLstmBackward;                         // recurrent.cpp
 
 }  // namespace ae::engine::library

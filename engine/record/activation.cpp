@@ -139,10 +139,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_OUT(m, "softplus.out", softplus);
   AE_FUNCTIONAL(m, "softplus_backward", softplus_backward);
   AE_OUT(m, "softplus_backward.grad_input", softplus_backward);
-  AE_FUNCTIONAL(m, "tanh_backward", (binary<Opcode::tanh_backward, kFloatOnly>));
-  AE_OUT(m, "tanh_backward.grad_input", (binary<Opcode::tanh_backward, kFloatOnly>));
-  AE_FUNCTIONAL(m, "sigmoid_backward", (binary<Opcode::sigmoid_backward, kFloatOnly>));
-  AE_OUT(m, "sigmoid_backward.grad_input", (binary<Opcode::sigmoid_backward, kFloatOnly>));
+  AE_FUNCTIONAL(m, "tanh_backward", (binary<Opcode::tanh_backward, kFloatField>));
+  AE_OUT(m, "tanh_backward.grad_input", (binary<Opcode::tanh_backward, kFloatField>));
+  AE_FUNCTIONAL(m, "sigmoid_backward", (binary<Opcode::sigmoid_backward, kFloatField>));
+  AE_OUT(m, "sigmoid_backward.grad_input", (binary<Opcode::sigmoid_backward, kFloatField>));
   AE_FORMS(m, "logit", "", ".out", logit);
   AE_FUNCTIONAL(m, "logit_backward", logit_backward);
   AE_OUT(m, "logit_backward.grad_input", logit_backward);

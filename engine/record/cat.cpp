@@ -55,9 +55,9 @@ bool record_cat(Call& call, const at::ITensorListRef& list, int64_t dim) {
   const auto decided = shape.meta(list, dim);
   c10::SmallVector<Tensor, 8> inputs;
   for (const Tensor& tensor : tensors) {
+    if (!call.is_functional() && call.target().storage().is_alias_of(tensor.storage())) return false;
     // Empty vectors may stand beside anything and count for nothing.
     if (tensor.dim() == 1 && tensor.sizes()[0] == 0) continue;
-    if (!call.is_functional() && call.target().storage().is_alias_of(tensor.storage())) return false;
     if (tensor.numel() != 0) inputs.push_back(tensor);
   }
   const at::ScalarType type = call.is_functional() ? shape.type : call.target().scalar_type();

@@ -35,6 +35,7 @@ void check_fits(const at::Scalar& value, at::ScalarType type) {
 #define AE_CHECK(ctype, name) \
   case at::ScalarType::name: value.to<ctype>(); return;
     AT_FORALL_SCALAR_TYPES_AND7(Bool, Half, BFloat16, UInt16, UInt32, UInt64, ComplexHalf, AE_CHECK)
+    AT_FORALL_COMPLEX_TYPES(AE_CHECK)
 #undef AE_CHECK
     default: return;
   }
@@ -51,8 +52,10 @@ bool is_fillable(const at::Tensor& self) {
 }
 
 at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
-  if (value.dim() == 0 && value.is_cpu() && !value.is_complex()) return fill_scalar(self, value.item());
-  if (value.dim() != 0 || !is_fillable(self) || !is_neuron(value) || !is_recordable(value.scalar_type())) {
+  const bool loses_part = value.is_complex() && !self.is_complex();
+  if (value.dim() == 0 && value.is_cpu() && !loses_part) return fill_scalar(self, value.item());
+  if (value.dim() != 0 || loses_part || !is_fillable(self) || !is_neuron(value) ||
+      !is_recordable(value.scalar_type())) {
     return Fallback<at::Tensor&(at::Tensor&, const at::Tensor&)>::call("fill_.Tensor", self, value);
   }
   return self.numel() == 0 ? self : fill_with(self, value);
@@ -118,13 +121,13 @@ at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at:
 }  // namespace
 
 at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
-  if (!is_fillable(self) || value.isComplex()) {
+  if (!is_fillable(self) || (value.isComplex() && !self.is_complex())) {
     return Fallback<at::Tensor&(at::Tensor&, const at::Scalar&)>::call("fill_.Scalar", self, value);
   }
   const at::ScalarType type = self.scalar_type();
   check_fits(value, type);
   if (self.numel() == 0) return self;
-  fill_with(self, contains(kFloats | kInts | kBools, type) ? number_input(value, type) : Input(value, type));
+  fill_with(self, contains(kAnyValue.types, type) ? number_input(value, type) : Input(value, type));
   note_value(self, value);
   return self;
 }

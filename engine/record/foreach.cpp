@@ -205,35 +205,35 @@ void foreach_copy(TensorList self, TensorList source, bool non_blocking) {
   m.impl("_foreach_" #name "_", &ForeachUnary<#name, #name "_", &unary<Opcode::name, rule>>::in_place)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  AE_FOREACH_UNARY(abs, kArithmetic);
-  AE_FOREACH_UNARY(neg, kArithmetic);
+  AE_FOREACH_UNARY(abs, kMagnitude);
+  AE_FOREACH_UNARY(neg, kField);
   AE_FOREACH_UNARY(sign, kAnyType);
   AE_FOREACH_UNARY(floor, kArithmetic);
   AE_FOREACH_UNARY(ceil, kArithmetic);
   AE_FOREACH_UNARY(trunc, kArithmetic);
   AE_FOREACH_UNARY(round, kArithmetic);
   AE_FOREACH_UNARY(frac, kFloatOnly);
-  AE_FOREACH_UNARY(sqrt, kToFloat);
-  AE_FOREACH_UNARY(rsqrt, kToFloat);
-  AE_FOREACH_UNARY(reciprocal, kToFloat);
-  AE_FOREACH_UNARY(exp, kToFloat);
+  AE_FOREACH_UNARY(sqrt, kToFloatField);
+  AE_FOREACH_UNARY(rsqrt, kToFloatField);
+  AE_FOREACH_UNARY(reciprocal, kToFloatField);
+  AE_FOREACH_UNARY(exp, kToFloatField);
   AE_FOREACH_UNARY(expm1, kToFloat);
-  AE_FOREACH_UNARY(log, kToFloat);
-  AE_FOREACH_UNARY(log2, kToFloat);
-  AE_FOREACH_UNARY(log10, kToFloat);
+  AE_FOREACH_UNARY(log, kToFloatField);
+  AE_FOREACH_UNARY(log2, kToFloatField);
+  AE_FOREACH_UNARY(log10, kToFloatField);
   AE_FOREACH_UNARY(log1p, kToFloat);
-  AE_FOREACH_UNARY(sin, kToFloat);
-  AE_FOREACH_UNARY(cos, kToFloat);
-  AE_FOREACH_UNARY(tan, kToFloat);
+  AE_FOREACH_UNARY(sin, kToFloatField);
+  AE_FOREACH_UNARY(cos, kToFloatField);
+  AE_FOREACH_UNARY(tan, kToFloatField);
   AE_FOREACH_UNARY(asin, kToFloat);
   AE_FOREACH_UNARY(acos, kToFloat);
   AE_FOREACH_UNARY(atan, kToFloat);
-  AE_FOREACH_UNARY(sinh, kToFloat);
-  AE_FOREACH_UNARY(cosh, kToFloat);
-  AE_FOREACH_UNARY(tanh, kToFloat);
+  AE_FOREACH_UNARY(sinh, kToFloatField);
+  AE_FOREACH_UNARY(cosh, kToFloatField);
+  AE_FOREACH_UNARY(tanh, kToFloatField);
   AE_FOREACH_UNARY(erf, kToFloat);
   AE_FOREACH_UNARY(erfc, kToFloat);
-  AE_FOREACH_UNARY(sigmoid, kToFloat);
+  AE_FOREACH_UNARY(sigmoid, kToFloatField);
 }
 
 #define AE_FOREACH_SCALAR(name, ...)                                     \

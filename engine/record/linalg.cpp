@@ -111,11 +111,8 @@ struct SvdShape : at::meta::structured__linalg_svd {
   }
 };
 
-/// The rule of an operator that takes pivots.
 template <class Rule>
-struct Pivoted : Rule {
-  static constexpr at::ScalarType kIndexType = at::kInt;
-};
+using Pivoted = Indexed<Rule, at::kInt>;
 
 bool is_square(const Tensor& tensor) {
   return tensor.dim() >= 2 && tensor.sizes()[tensor.dim() - 1] == tensor.sizes()[tensor.dim() - 2];

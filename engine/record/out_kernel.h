@@ -21,9 +21,14 @@
 
 namespace ae::engine {
 
-inline constexpr uint64_t kComplexes = type_bit(at::kComplexFloat) | type_bit(at::kComplexDouble);
 /// What LAPACK has.
 inline constexpr uint64_t kLapackTypes = type_bit(at::kFloat) | type_bit(at::kDouble) | kComplexes;
+
+/// The rule of an operator that takes index tensors (pivots are int32).
+template <class Rule, at::ScalarType type = at::kLong>
+struct Indexed : Rule {
+  static constexpr at::ScalarType kIndexType = type;
+};
 
 namespace detail {
 
@@ -60,20 +65,20 @@ class Shapes final : public Rule {
   }
 };
 
-/// The dtype of index tensors among an operator's arguments: int64, unless its rule says other.
+/// The dtype of index tensors among an operator's arguments; undefined if it has none.
 template <class Rule>
 constexpr at::ScalarType index_type_of() {
   if constexpr (requires { Rule::kIndexType; })
     return Rule::kIndexType;
   else
-    return at::kLong;
+    return at::ScalarType::Undefined;
 }
 
 /// True if the tensors among the arguments are ones for a library call: with elements, the first of a dtype in `types`,
 /// the others of the same or index tensors. Throws for operands on other devices.
 class Operands {
  public:
-  explicit Operands(uint64_t types, at::ScalarType index = at::kLong) : types_(types), index_(index) {}
+  explicit Operands(uint64_t types, at::ScalarType index = at::ScalarType::Undefined) : types_(types), index_(index) {}
   template <class... Args>
   bool fit(const Args&... args) {
     (visit(args), ...);

@@ -115,56 +115,68 @@ bool shift_scalar(Call& call, const at::Tensor& self, const at::Scalar& other) {
 
 bool add(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   if (is_one(alpha)) [[likely]] {
-    if (call.record(Opcode::add, kArithmetic, {self, other})) [[likely]]
+    if (call.record(Opcode::add, kField, {self, other})) [[likely]]
       return true;
     return is_bool(self, other) && call.record(Opcode::bitwise_or, kWhole, {self, other});
   }
   if (!is_alpha(alpha, is_whole(self, other))) return false;
-  return call.record(Opcode::add_scaled, kArithmetic, {self, other, Arg::parameter(alpha)});
+  return call.record(Opcode::add_scaled, kField, {self, other, Arg::parameter(alpha)});
 }
 
 bool sub(Call& call, const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   if (self.scalar_type() == at::kBool || other.scalar_type() == at::kBool) return false;
   if (is_one(alpha)) [[likely]]
-    return call.record(Opcode::sub, kArithmetic, {self, other});
+    return call.record(Opcode::sub, kField, {self, other});
   if (!is_alpha(alpha, is_whole(self, other))) return false;
-  return call.record(Opcode::sub_scaled, kArithmetic, {self, other, Arg::parameter(alpha)});
+  return call.record(Opcode::sub_scaled, kField, {self, other, Arg::parameter(alpha)});
 }
 
 bool mul(Call& call, const at::Tensor& self, const at::Tensor& other) {
-  if (call.record(Opcode::mul, kArithmetic, {self, other})) [[likely]]
+  if (call.record(Opcode::mul, kField, {self, other})) [[likely]]
     return true;
   return is_bool(self, other) && call.record(Opcode::bitwise_and, kWhole, {self, other});
 }
 
 bool div(Call& call, const at::Tensor& self, const at::Tensor& other) {
-  return call.record(Opcode::div, kToFloat, {self, other});
+  return call.record(Opcode::div, kToFloatField, {self, other});
 }
 
 bool add_scalar(Call& call, const at::Tensor& self, const at::Scalar& other, const at::Scalar& alpha) {
-  return is_one(alpha) && call.record(Opcode::add, kArithmetic, {self, Arg::number(other)});
+  return is_one(alpha) && call.record(Opcode::add, kField, {self, Arg::number(other)});
 }
 
 bool sub_scalar(Call& call, const at::Tensor& self, const at::Scalar& other, const at::Scalar& alpha) {
   if (self.scalar_type() == at::kBool || other.isBoolean()) return false;
-  return is_one(alpha) && call.record(Opcode::sub, kArithmetic, {self, Arg::number(other)});
+  return is_one(alpha) && call.record(Opcode::sub, kField, {self, Arg::number(other)});
 }
 
 bool mul_scalar(Call& call, const at::Tensor& self, const at::Scalar& other) {
-  return call.record(Opcode::mul, kArithmetic, {self, Arg::number(other)});
+  return call.record(Opcode::mul, kField, {self, Arg::number(other)});
 }
 
 bool div_scalar(Call& call, const at::Tensor& self, const at::Scalar& other) {
-  return call.record(Opcode::div, kToFloat, {self, Arg::number(other)});
+  return call.record(Opcode::div, kToFloatField, {self, Arg::number(other)});
 }
 
 bool pow(Call& call, const at::Tensor& self, const at::Tensor& exponent) {
-  return call.record(Opcode::pow, kArithmetic, {self, exponent});
+  return call.record(Opcode::pow, kField, {self, exponent});
+}
+
+/// Of complex numbers, exponents 0 and 1 give PyTorch's own special values.
+static bool complex_pow_scalar(Call& call, const at::Tensor& self, const at::Scalar& exponent) {
+  const c10::complex<double> p = exponent.toComplexDouble();
+  if (p == 0.0 || p == 1.0) return false;
+  if (self.is_complex() && p == 2.0) return call.record(Opcode::square, kFloatField, {self});
+  if (self.is_complex() && p == 0.5) return call.record(Opcode::sqrt, kFloatField, {self});
+  if (self.is_complex() && p == -0.5) return call.record(Opcode::rsqrt, kFloatField, {self});
+  if (self.is_complex() && p == -1.0) return call.record(Opcode::reciprocal, kFloatField, {self});
+  return call.record(Opcode::pow, kFloatField, {self, Arg::promoting(exponent)});
 }
 
 /// Exponents for which PyTorch's CPU kernel has a form of its own.
 bool pow_scalar(Call& call, const at::Tensor& self, const at::Scalar& exponent) {
-  if (exponent.isComplex() || exponent.isBoolean()) return false;
+  if (exponent.isBoolean()) return false;
+  if (exponent.isComplex() || self.is_complex()) return complex_pow_scalar(call, self, exponent);
   const double p = exponent.toDouble();
   const bool whole = c10::isIntegralType(self.scalar_type(), true) && exponent.isIntegral(false);
   if (whole && p < 0) return false;
@@ -180,7 +192,7 @@ bool pow_scalar(Call& call, const at::Tensor& self, const at::Scalar& exponent) 
 
 bool scalar_pow(Call& call, const at::Scalar& self, const at::Tensor& exponent) {
   call.make_contiguous();
-  return call.record(Opcode::pow, kArithmetic, {Arg::number(self), exponent});
+  return call.record(Opcode::pow, kField, {Arg::number(self), exponent});
 }
 
 bool maximum(Call& call, const at::Tensor& self, const at::Tensor& other) {

@@ -137,24 +137,28 @@ struct AdaptiveAvgPoolBackwardShape : at::impl::MetaBase {
   }
 };
 
+/// What CPU has average pooling of volumes for.
+constexpr uint64_t kWideFloats = type_bit(at::kFloat) | type_bit(at::kDouble);
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   AE_OUT_FUNCTIONAL(m, "max_pool2d_with_indices", at::meta::structured_max_pool2d_with_indices, kMaxPool2d, kFloats);
   AE_OUT_FORMS(m, "max_pool2d_with_indices_backward", ".grad_input",
-               at::meta::structured_max_pool2d_with_indices_backward, kMaxPool2dBackward, kFloats);
+               Indexed<at::meta::structured_max_pool2d_with_indices_backward>, kMaxPool2dBackward, kFloats);
   AE_OUT_FUNCTIONAL(m, "max_pool3d_with_indices", MaxPool3dShape, kMaxPool3d, kFloats);
-  AE_OUT_FUNCTIONAL(m, "max_pool3d_with_indices_backward", MaxPool3dBackwardShape, kMaxPool3dBackward, kFloats);
+  AE_OUT_FUNCTIONAL(m, "max_pool3d_with_indices_backward", Indexed<MaxPool3dBackwardShape>, kMaxPool3dBackward,
+                    kFloats);
   AE_OUT_FORMS(m, "avg_pool2d", ".out", at::meta::structured_avg_pool2d, kAvgPool2d, kFloats);
   AE_OUT_FORMS(m, "avg_pool2d_backward", ".grad_input", at::meta::structured_avg_pool2d_backward, kAvgPool2dBackward,
                kFloats);
-  AE_OUT_FORMS(m, "avg_pool3d", ".out", at::meta::structured_avg_pool3d, kAvgPool3d, kFloats);
+  AE_OUT_FORMS(m, "avg_pool3d", ".out", at::meta::structured_avg_pool3d, kAvgPool3d, kWideFloats);
   AE_OUT_FORMS(m, "avg_pool3d_backward", ".grad_input", at::meta::structured_avg_pool3d_backward, kAvgPool3dBackward,
-               kFloats);
+               kWideFloats);
   AE_OUT_FUNCTIONAL(m, "adaptive_max_pool2d", at::meta::structured_adaptive_max_pool2d, kAdaptiveMaxPool2d, kFloats);
-  AE_OUT_FORMS(m, "adaptive_max_pool2d_backward", ".grad_input", at::meta::structured_adaptive_max_pool2d_backward,
-               kAdaptiveMaxPool2dBackward, kFloats);
+  AE_OUT_FORMS(m, "adaptive_max_pool2d_backward", ".grad_input",
+               Indexed<at::meta::structured_adaptive_max_pool2d_backward>, kAdaptiveMaxPool2dBackward, kFloats);
   AE_OUT_FUNCTIONAL(m, "adaptive_max_pool3d", at::meta::structured_adaptive_max_pool3d, kAdaptiveMaxPool3d, kFloats);
-  AE_OUT_FORMS(m, "adaptive_max_pool3d_backward", ".grad_input", at::meta::structured_adaptive_max_pool3d_backward,
-               kAdaptiveMaxPool3dBackward, kFloats);
+  AE_OUT_FORMS(m, "adaptive_max_pool3d_backward", ".grad_input",
+               Indexed<at::meta::structured_adaptive_max_pool3d_backward>, kAdaptiveMaxPool3dBackward, kFloats);
   AE_OUT_FUNCTIONAL(m, "_adaptive_avg_pool2d", AdaptiveAvgPoolShape<2>, kAdaptiveAvgPool2d, kFloats);
   AE_OUT_FUNCTIONAL(m, "_adaptive_avg_pool2d_backward", AdaptiveAvgPoolBackwardShape<2>, kAdaptiveAvgPool2dBackward,
                     kFloats);

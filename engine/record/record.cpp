@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "engine/library/precision.h"
 #include "engine/runtime.h"
 
 namespace ae::engine {
@@ -40,7 +41,7 @@ struct Operand {
   DType dtype = DType::kF32;
   int64_t offset = 0;
   Geometry strides;
-  uint64_t word = 0;
+  uint64_t word = 0, imaginary_word = 0;
 };
 
 /// Elements from the start of the tensor's Buffer to its first element.
@@ -89,13 +90,14 @@ Operand operand_of(const Input& input, c10::IntArrayRef sizes) {
     const Input number = input.tensor() ? as_number(*input.tensor()) : input;
     operand.dtype = number.dtype();
     operand.word = number.word();
+    operand.imaginary_word = number.imaginary_word();
   }
   return operand;
 }
 
 Operand operand_of(const at::Tensor& output, Geometry strides) {
   arm(output);
-  return {buffer_of(output), to_dtype(output.scalar_type()), offset_of(output), std::move(strides), 0};
+  return {buffer_of(output), to_dtype(output.scalar_type()), offset_of(output), std::move(strides), 0, 0};
 }
 
 /// True when an input shares memory with an output other than element for element: then it has to be copied first, or
@@ -125,7 +127,7 @@ void write_node(Opcode opcode, DType common, c10::IntArrayRef sizes, uint32_t re
     if (input.buffer)
       writer.input(input.buffer, input.dtype, input.offset, input.strides.data());
     else
-      writer.scalar(input.dtype, input.word);
+      writer.scalar(input.dtype, input.word, input.imaginary_word);
   }
   for (const Operand& output : outputs) {
     node.makes(*output.buffer);
@@ -215,18 +217,20 @@ DType throw_unsupported(c10::ScalarType type) {
 }
 }  // namespace detail
 
-bool is_recordable(c10::ScalarType type) {
-  const uint8_t dtype = detail::kDTypes[static_cast<size_t>(type)];
-  return dtype != detail::kNoDType && !is_complex(static_cast<DType>(dtype));
-}
+bool is_recordable(c10::ScalarType type) { return detail::kDTypes[static_cast<size_t>(type)] != detail::kNoDType; }
 
 Input::Input(const c10::Scalar& scalar, c10::ScalarType type) : dtype_(to_dtype(type)) {
-  if (is_floating(dtype_))
+  if (is_complex(dtype_)) {
+    const c10::complex<double> number = scalar.toComplexDouble();
+    word_ = fusion::scalar_word(number.real());
+    imaginary_word_ = fusion::scalar_word(number.imag());
+  } else if (is_floating(dtype_)) {
     word_ = fusion::scalar_word(scalar.toDouble());
-  else if (dtype_ == DType::kBool)
+  } else if (dtype_ == DType::kBool) {
     word_ = fusion::scalar_word(static_cast<int64_t>(scalar.toBool()));
-  else
+  } else {
     word_ = dtype_ == DType::kU64 ? scalar.toUInt64() : fusion::scalar_word(scalar.toLong());
+  }
 }
 
 void record_flat(Opcode opcode, DType common, int64_t size, c10::ArrayRef<FlatOperand> inputs,
@@ -239,7 +243,7 @@ void record_flat(Opcode opcode, DType common, int64_t size, c10::ArrayRef<FlatOp
     if (input.buffer)
       writer.input(input.buffer, input.dtype, input.offset, &one);
     else
-      writer.scalar(input.dtype, input.word);
+      writer.scalar(input.dtype, input.word, input.imaginary_word);
   }
   for (const FlatOperand& output : outputs) {
     node.makes(*output.buffer);
@@ -294,6 +298,7 @@ void record_library(int id, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::
   Recorder::Node node(recorder(), Opcode::library, DType::kF32);
   fusion::NodeWriter& writer = node.writer();
   writer.attribute(id);
+  writer.attribute(library::reduces_products());
   for (int64_t attribute : attributes) writer.attribute(attribute);
   writer.attribute(static_cast<int64_t>(scalars.size()));
   if (can_fail) writer.fence();

@@ -43,7 +43,7 @@ inline DType to_dtype(c10::ScalarType type) {
     detail::throw_unsupported(type);
   return static_cast<DType>(dtype);
 }
-/// True for the types that fused kernels compute with (not complex, quantised, float8…).
+/// True for the types that fused kernels compute with (not quantised, float8, complex half…).
 bool is_recordable(c10::ScalarType type);
 
 /// An input of a pointwise or reduce node: a neuron tensor, or a number that was known when recording.
@@ -56,11 +56,12 @@ class Input {
   const at::Tensor* tensor() const { return tensor_; }
   DType dtype() const { return dtype_; }
   uint64_t word() const { return word_; }
+  uint64_t imaginary_word() const { return imaginary_word_; }
 
  private:
   const at::Tensor* tensor_ = nullptr;
   DType dtype_ = DType::kF32;
-  uint64_t word_ = 0;
+  uint64_t word_ = 0, imaginary_word_ = 0;
 };
 
 /// Records a pointwise operator over the shape of `outputs[0]`; inputs are broadcast to it (right-aligned), outputs all
@@ -86,7 +87,8 @@ struct FlatOperand {
     if (!detail::is_ours(storage->data_ptr())) [[unlikely]]
       offset += foreign_offset(storage) / size_of(dtype);
   }
-  explicit FlatOperand(const Input& number) : buffer(nullptr), dtype(number.dtype()), word(number.word()) {}
+  explicit FlatOperand(const Input& number)
+      : buffer(nullptr), dtype(number.dtype()), word(number.word()), imaginary_word(number.imaginary_word()) {}
 
   fusion::Buffer* buffer;  // null: a number
   DType dtype;
@@ -94,6 +96,7 @@ struct FlatOperand {
     int64_t offset;  // elements from the start of the Buffer
     uint64_t word;
   };
+  uint64_t imaginary_word;  // of a complex number
 };
 
 /// The same, for operands that are known to be contiguous and of one shape (that of `size` elements) and to share

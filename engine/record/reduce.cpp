@@ -25,6 +25,11 @@ at::ScalarType sum_type(const at::Tensor& self, std::optional<at::ScalarType> dt
   return c10::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? at::kLong : self.scalar_type();
 }
 
+/// Sums of complex numbers are complex.
+bool is_summable(const at::Tensor& self, at::ScalarType type) {
+  return is_plain(self) || (is_plain_or_complex(self) && c10::isComplexType(type));
+}
+
 bool sum_all(Call& call, const at::Tensor& self, std::optional<at::ScalarType> dtype) {
   return sum(call, self, std::nullopt, false, dtype);
 }
@@ -58,7 +63,7 @@ bool extreme_all(Call& call, const at::Tensor& self) {
 /// any and all give bool, but uint8 for uint8.
 template <Opcode opcode>
 bool truth(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim) {
-  if (!is_plain(self) || (dims && dims->empty())) return false;
+  if (!is_plain_or_complex(self) || (dims && dims->empty())) return false;
   const at::ScalarType type = self.scalar_type() == at::kByte ? at::kByte : at::kBool;
   if (!call.is_functional() && call.target().scalar_type() != type) return false;
   return reduce(call, opcode, self.scalar_type(), type, self, dims, keepdim);
@@ -139,11 +144,12 @@ bool nansum(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bo
 }
 
 bool count_nonzero(Call& call, const at::Tensor& self, at::IntArrayRef dims) {
-  return is_plain(self) && reduce(call, Opcode::count_nonzero, at::kLong, at::kLong, self, dims, false);
+  const at::ScalarType common = self.is_complex() ? self.scalar_type() : at::kLong;
+  return is_plain_or_complex(self) && reduce(call, Opcode::count_nonzero, common, at::kLong, self, dims, false);
 }
 
 bool trace(Call& call, const at::Tensor& self) {
-  if (self.dim() != 2 || !is_neuron(self) || self.numel() == 0 || !contains(kFloats | kInts, self.scalar_type())) {
+  if (self.dim() != 2 || !is_neuron(self) || self.numel() == 0 || !contains(kField.types, self.scalar_type())) {
     return false;
   }
   const int64_t length = std::min(self.size(0), self.size(1)), step = self.stride(0) + self.stride(1);
@@ -201,7 +207,7 @@ bool reduce(Call& call, Opcode opcode, at::ScalarType common, at::ScalarType typ
 bool sum(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool keepdim,
          std::optional<at::ScalarType> dtype) {
   const at::ScalarType type = sum_type(self, dtype);
-  if (!is_plain(self) || !contains(kFloats | kInts, type)) return false;
+  if (!is_summable(self, type) || !contains(kField.types, type)) return false;
   return reduce(call, Opcode::sum, type, type, self, dims, keepdim);
 }
 
@@ -209,7 +215,8 @@ bool mean(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool
           std::optional<at::ScalarType> dtype) {
   const at::ScalarType type = dtype.value_or(self.scalar_type());
   Reduction reduction;
-  if (!is_plain(self) || !contains(kFloats, type) || !plan_reduction(self, dims, keepdim, reduction)) return false;
+  if (!is_summable(self, type) || !contains(kFloatField.types, type) || !plan_reduction(self, dims, keepdim, reduction))
+    return false;
   const Input count(static_cast<double>(reduction.count), compute_scalar_type(type));
   return reduce_planned(call, Opcode::mean, type, type, self, reduction, count, {});
 }
@@ -217,14 +224,15 @@ bool mean(Call& call, const at::Tensor& self, at::OptionalIntArrayRef dims, bool
 bool vector_norm(Call& call, const at::Tensor& self, const at::Scalar& ord, at::OptionalIntArrayRef dims, bool keepdim,
                  std::optional<at::ScalarType> dtype) {
   const at::ScalarType type = dtype.value_or(self.scalar_type());
-  if (!contains(kFloats, self.scalar_type()) || !contains(kFloats, type) || !c10::canCast(self.scalar_type(), type) ||
+  const uint64_t types = self.is_complex() ? kComplexes : kFloats;
+  if (!contains(types, self.scalar_type()) || !contains(types, type) || !c10::canCast(self.scalar_type(), type) ||
       c10::promoteTypes(self.scalar_type(), type) != type || ord.isComplex()) {
     return false;
   }
   const double p = ord.toDouble();
   const int64_t form = norm_form(p);
   const Input exponent(p, compute_scalar_type(type));
-  return reduce(call, Opcode::norm, type, type, self, dims, keepdim,
+  return reduce(call, Opcode::norm, type, c10::toRealValueType(type), self, dims, keepdim,
                 form == 5 ? c10::ArrayRef<Input>(exponent) : c10::ArrayRef<Input>(), {form});
 }
 

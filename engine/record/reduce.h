@@ -19,6 +19,9 @@ bool plan_reduction(const at::Tensor& self, at::OptionalIntArrayRef dims, bool k
 /// A dtype that extremes and counts are taken of.
 inline bool is_plain(const at::Tensor& self) { return contains(kFloats | kInts | kBools, self.scalar_type()); }
 
+/// The same, or complex.
+inline bool is_plain_or_complex(const at::Tensor& self) { return contains(kAnyValue.types, self.scalar_type()); }
+
 /// Reduces `self` over `dims` (empty: all). The call's result or target has dtype `type`; contiguous. False for what is
 /// not recorded: nothing to reduce, invalid dims, targets that PyTorch rejects or that overlap the input.
 bool reduce(Call& call, Opcode opcode, at::ScalarType common, at::ScalarType type, const at::Tensor& self,

@@ -1,4 +1,5 @@
 // Writing elements by an index of their own shape: scatter, scatter_add, scatter_reduce; put_ and masked_scatter.
+#include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/masked_scatter_cpu_dispatch.h>
 #include <ATen/ops/masked_select_cpu_dispatch.h>
@@ -154,6 +155,7 @@ bool scatter_reduce(Call& call, const Tensor& self, int64_t dim, const Tensor& i
 
 bool put(Call& call, const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
   check_devices({&self, &index, &source});
+  if (!accumulate && at::globalContext().deterministicAlgorithms()) return false;  // CPU raises or warns
   if (index.scalar_type() != at::kLong || !contains(kIndexed, self.scalar_type()) ||
       source.scalar_type() != self.scalar_type() || index.numel() != source.numel() ||
       (self.numel() == 0 && index.numel() != 0)) {

@@ -18,9 +18,23 @@ using Inputs = c10::SmallVector<Input, kMaxArgs>;
 
 /// A number of this kind does not raise the dtype of a tensor.
 bool keeps_type(const at::Scalar& scalar, at::ScalarType type) {
+  if (contains(kComplexes, type)) return true;
   if (scalar.isComplex()) return false;
   if (contains(kFloats, type)) return true;
   return type == at::kBool ? scalar.isBoolean() : scalar.isIntegral(/*includeBool=*/true);
+}
+
+/// A number without a say about the dtype is one that PyTorch takes there.
+bool is_valid_parameter(const at::Scalar& scalar, at::ScalarType common) {
+  return !scalar.isComplex() || contains(kComplexes, common);
+}
+
+at::ScalarType result_type(Rule rule, at::ScalarType common) {
+  switch (rule.result) {
+    case Rule::kTruth: return at::kBool;
+    case Rule::kReal: return c10::toRealValueType(common);
+    default: return common;
+  }
 }
 
 bool is_wrapped_number(const at::Tensor& tensor) {
@@ -91,7 +105,9 @@ bool fast_inputs(std::initializer_list<Arg> args, at::ScalarType type, FlatOpera
       if (!keeps_type(value, type)) return false;
       *inputs++ = FlatOperand(number_input(value, type));
     } else {
-      if (arg.kind == Arg::kParameter ? arg.scalar().isComplex() : !keeps_type(arg.scalar(), type)) return false;
+      if (!(arg.kind == Arg::kParameter ? is_valid_parameter(arg.scalar(), type) : keeps_type(arg.scalar(), type))) {
+        return false;
+      }
       *inputs++ = FlatOperand(number_input(arg.scalar(), type));
     }
   }
@@ -135,7 +151,8 @@ void check_devices(const at::Tensor* target, std::initializer_list<Arg> args) {
   if (target && !is_neuron(*target)) throw_devices(*target);
 }
 
-/// The operands' common dtype; Undefined if an operand has a dtype that kernels do not have.
+/// The operands' common dtype; Undefined if an operand has a dtype that kernels do not have, or a parameter is complex
+/// and the operands are not.
 at::ScalarType common_type(Rule rule, std::initializer_list<Arg> args) {
   at::native::ResultTypeState state;
   for (const Arg& arg : args) {
@@ -145,9 +162,10 @@ at::ScalarType common_type(Rule rule, std::initializer_list<Arg> args) {
     if (arg.kind == Arg::kTensor) state = at::native::update_result_type_state(arg.tensor(), state);
     if (arg.is_tensor()) continue;
     if (arg.kind != Arg::kParameter) state = at::native::update_result_type_state(arg.scalar(), state);
-    if (arg.scalar().isComplex()) return at::ScalarType::Undefined;
   }
   const at::ScalarType type = at::native::result_type(state);
+  for (const Arg& arg : args)
+    if (arg.kind == Arg::kParameter && !is_valid_parameter(arg.scalar(), type)) return at::ScalarType::Undefined;
   if (rule.result == Rule::kFloat && c10::isIntegralType(type, /*includeBool=*/true)) {
     return c10::typeMetaToScalarType(c10::get_default_dtype());
   }
@@ -287,6 +305,11 @@ at::Scalar read_cpu_scalar(const at::Tensor& tensor) {
 
 Input number_input(const at::Scalar& scalar, at::ScalarType common) {
   if (common == at::kDouble) return {scalar.toDouble(), at::kDouble};
+  if (common == at::kComplexFloat) {
+    const auto rounded = static_cast<c10::complex<float>>(scalar.toComplexDouble());
+    return {at::Scalar(static_cast<c10::complex<double>>(rounded)), common};
+  }
+  if (common == at::kComplexDouble) return {scalar, common};
   if (contains(kFloats, common)) return {static_cast<double>(static_cast<float>(scalar.toDouble())), at::kFloat};
   if (common == at::kBool)
     return {at::Scalar(scalar.isFloatingPoint() ? scalar.toDouble() != 0 : scalar.toLong() != 0), at::kBool};
@@ -336,7 +359,7 @@ bool Call::record(Opcode opcode, Rule rule, std::initializer_list<Arg> args, c10
 bool Call::record_fast(Opcode opcode, Rule rule, std::initializer_list<Arg> args, c10::ArrayRef<int64_t> attributes) {
   Common common;
   if (!find_common(args, common) || !contains(rule.types, common.type)) return false;
-  const at::ScalarType type = rule.result == Rule::kTruth ? at::kBool : common.type;
+  const at::ScalarType type = result_type(rule, common.type);
   if (target_ && !is_fast_target(*target_, common, type, args)) return false;
   FlatOperand inputs[kMaxArgs];  // not initialized: only what is used is set
   TORCH_INTERNAL_ASSERT(args.size() <= kMaxArgs);
@@ -360,10 +383,11 @@ bool Call::record_general(Opcode opcode, Rule rule, std::initializer_list<Arg> a
   const at::ScalarType common = common_type(rule, args);
   if (!contains(rule.types, common)) return false;
   const at::DimVector shape = broadcast_shape(args);
-  const at::ScalarType type = rule.result == Rule::kTruth ? at::kBool : common;
+  const at::ScalarType type = result_type(rule, common);
   if (target_) {
     const at::ScalarType given = target_->scalar_type();
-    if (!is_recordable(given) || (rule.result != Rule::kTruth && !c10::canCast(common, given))) return false;
+    if (!is_recordable(given) || (rule.result != Rule::kTruth && !c10::canCast(type, given))) return false;
+    if (c10::isComplexType(given) && !c10::isComplexType(type)) return false;
     if (in_place_ && !target_->sizes().equals(shape)) return false;
     check_overlap(*target_, args);
     if (!target_->sizes().equals(shape)) {

@@ -23,6 +23,7 @@ inline constexpr uint64_t kFloats =
 inline constexpr uint64_t kInts =
     type_bit(at::kByte) | type_bit(at::kChar) | type_bit(at::kShort) | type_bit(at::kInt) | type_bit(at::kLong);
 inline constexpr uint64_t kBools = type_bit(at::kBool);
+inline constexpr uint64_t kComplexes = type_bit(at::kComplexFloat) | type_bit(at::kComplexDouble);
 constexpr bool contains(uint64_t types, at::ScalarType type) { return types >> static_cast<int>(type) & 1; }
 
 /// The result's dtype, and the common dtypes that are recorded (others go to the fallback).
@@ -31,6 +32,7 @@ struct Rule {
     kCommon,  // the operands' common dtype
     kFloat,   // the same, the default floating dtype for integers
     kTruth,   // bool; operands meet in their common dtype
+    kReal,    // the type of the parts of the operands' common dtype, if that is complex
   };
   Result result;
   uint64_t types;
@@ -41,6 +43,13 @@ inline constexpr Rule kWhole{Rule::kCommon, kInts | kBools};
 inline constexpr Rule kFloatOnly{Rule::kCommon, kFloats};
 inline constexpr Rule kToFloat{Rule::kFloat, kFloats};
 inline constexpr Rule kCompare{Rule::kTruth, kFloats | kInts | kBools};
+// The same with complex numbers.
+inline constexpr Rule kField{Rule::kCommon, kFloats | kInts | kComplexes};
+inline constexpr Rule kAnyValue{Rule::kCommon, kFloats | kInts | kBools | kComplexes};
+inline constexpr Rule kFloatField{Rule::kCommon, kFloats | kComplexes};
+inline constexpr Rule kToFloatField{Rule::kFloat, kFloats | kComplexes};
+inline constexpr Rule kEquality{Rule::kTruth, kFloats | kInts | kBools | kComplexes};
+inline constexpr Rule kMagnitude{Rule::kReal, kFloats | kInts | kComplexes};
 
 /// An operand. Keeps references only.
 class Arg {
@@ -111,9 +120,9 @@ at::Scalar read_cpu_scalar(const at::Tensor& tensor);
 Input number_input(const at::Scalar& scalar, at::ScalarType common);
 /// False if an integral `type` cannot hold the integral `scalar`.
 bool fits(const at::Scalar& scalar, at::ScalarType type);
-/// fp32 for half types.
+/// fp32 for half types, the type of a complex type's parts.
 inline at::ScalarType compute_scalar_type(at::ScalarType type) {
-  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : c10::toRealValueType(type);
 }
 
 /// Strides of a new result of this shape, as TensorIterator gives them.

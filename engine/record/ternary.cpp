@@ -14,11 +14,12 @@ namespace {
 bool where(Call& call, const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
   if (condition.scalar_type() != at::kBool) return false;
   if (!call.is_functional() && call.target().scalar_type() != at::native::result_type({self, other})) return false;
-  return call.record(Opcode::where, kAnyType, {Arg::condition(condition), self, other});
+  return call.record(Opcode::where, kAnyValue, {Arg::condition(condition), self, other});
 }
 
 /// A number that can be written to a tensor of this dtype without PyTorch having something to say.
 bool is_storable(const at::Scalar& value, at::ScalarType type) {
+  if (contains(kComplexes, type)) return true;
   if (value.isComplex()) return false;
   return contains(kFloats, type) || (value.isIntegral(/*includeBool=*/true) && fits(value, type));
 }
@@ -32,7 +33,7 @@ bool masked_fill_scalar(Call& call, const at::Tensor& self, const at::Tensor& ma
   if (mask.scalar_type() != at::kBool || !is_neuron(self) || !is_storable(value, self.scalar_type())) return false;
   if (overlaps_itself(call)) return false;
   call.make_contiguous();
-  return call.record(Opcode::where, kAnyType, {Arg::condition(mask), Arg::parameter(value), self});
+  return call.record(Opcode::where, kAnyValue, {Arg::condition(mask), Arg::parameter(value), self});
 }
 
 bool masked_fill_tensor(Call& call, const at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
@@ -41,7 +42,7 @@ bool masked_fill_tensor(Call& call, const at::Tensor& self, const at::Tensor& ma
   if (mask.scalar_type() != at::kBool || !is_neuron(self)) return false;
   call.make_contiguous();
   if (value.scalar_type() == self.scalar_type())
-    return call.record(Opcode::where, kAnyType, {Arg::condition(mask), value, self});
+    return call.record(Opcode::where, kAnyValue, {Arg::condition(mask), value, self});
   // The value is converted, and has no say about the result's dtype.
   if (!contains(kFloats, self.scalar_type()) || !contains(kFloats | kInts | kBools, value.scalar_type())) return false;
   return call.record(Opcode::where, kFloatOnly, {Arg::condition(mask), Arg::condition(value), self});
@@ -94,7 +95,7 @@ bool triangle(Call& call, const at::Tensor& self, int64_t diagonal) {
   if (self.dim() < 2 || overlaps_itself(call)) return false;
   if (!call.is_functional() && call.target().scalar_type() != self.scalar_type()) return false;
   call.make_contiguous();
-  return call.record(opcode, kAnyType, {self}, {diagonal});
+  return call.record(opcode, kAnyValue, {self}, {diagonal});
 }
 
 bool all_whole(const at::Tensor& a, const at::Tensor& b) {
@@ -116,11 +117,14 @@ bool clamp_max(Call& call, const at::Tensor& self, const at::Scalar& high) {
 
 bool lerp(Call& call, const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight) {
   if (self.scalar_type() != end.scalar_type() || self.scalar_type() != weight.scalar_type()) return false;
-  return call.record(Opcode::lerp, kFloatOnly, {self, end, weight}, {kAnyWeight});
+  return call.record(Opcode::lerp, kFloatField, {self, end, weight}, {kAnyWeight});
 }
 
 bool lerp_scalar(Call& call, const at::Tensor& self, const at::Tensor& end, const at::Scalar& weight) {
-  if (self.scalar_type() != end.scalar_type() || weight.isComplex()) return false;
+  if (self.scalar_type() != end.scalar_type()) return false;
+  if (self.is_complex())
+    return call.record(Opcode::lerp, kFloatField, {self, end, Arg::parameter(weight)}, {kAnyWeight});
+  if (weight.isComplex()) return false;
   // As the kernel sees the weight: rounded to fp32 where it computes in fp32.
   double value = weight.toDouble();
   if (self.scalar_type() != at::kDouble) value = static_cast<float>(value);
@@ -130,12 +134,12 @@ bool lerp_scalar(Call& call, const at::Tensor& self, const at::Tensor& end, cons
 
 bool addcmul(Call& call, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& value) {
   if (all_whole(self, a) && all_whole(a, b) && !value.isIntegral(/*includeBool=*/false)) return false;
-  return call.record(Opcode::addcmul, kArithmetic, {self, a, b, Arg::parameter(value)});
+  return call.record(Opcode::addcmul, kField, {self, a, b, Arg::parameter(value)});
 }
 
 bool addcdiv(Call& call, const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& value) {
   if (all_whole(a, b)) return false;
-  return call.record(Opcode::addcdiv, kFloatOnly, {self, a, b, Arg::parameter(value)});
+  return call.record(Opcode::addcdiv, kFloatField, {self, a, b, Arg::parameter(value)});
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -8,6 +8,9 @@
 
 namespace ae::fusion {
 
+/// A part of a complex number. Kernels know reals only: a complex operand is two of them.
+enum class Part : uint8_t { real, imaginary };
+
 /// What a builder sees of its node. Inputs and outputs are numbered in the order in which the recorder gave them;
 /// an input is a tensor access or a scalar (its value is an argument of the launch).
 class OpContext {
@@ -25,10 +28,13 @@ class OpContext {
   virtual Level input_level(int i) const = 0;  // kept: the access has stride 0 in all reduced dimensions
   virtual Level output_level(int i) const = 0;
 
-  /// The input's value in its own dtype and level.
-  virtual ValueId load(int i) = 0;
-  /// Stores to output i; the value must have the output's dtype and level (a scalar fits both).
-  virtual void store(int i, ValueId value) = 0;
+  /// The input's value in its own dtype and level; of a complex one a part, of which any other has the real one only.
+  virtual ValueId load_part(int i, Part part) = 0;
+  ValueId load(int i) { return load_part(i, Part::real); }
+  /// Stores to output i; the value must have the output's dtype and level (a scalar fits both). An output that is an
+  /// input too has changed after this: load before you store.
+  virtual void store_part(int i, Part part, ValueId value) = 0;
+  void store(int i, ValueId value) { store_part(i, Part::real, value); }
   /// i64 value: row-major position of the element in the node's shape.
   virtual ValueId position() = 0;
   /// i64 value: index along dimension `dim` of the node's shape (negative counts from the end).

@@ -88,6 +88,19 @@ inline Expr parameter(OpContext& context, int i) {
   return raw_input(context, i).as(compute_type(context.common_type()));
 }
 
+/// `a` in another dtype; what is negated is the side that has signs: a view of floating numbers.
+inline Expr converted(Expr a, DType type, bool negated) {
+  if (!negated) return a.as(type);
+  return is_floating(a.type()) ? (-a).as(type) : -a.as(type);
+}
+
+/// Whether the element lies on the kept side (le: below, ge: above) of a diagonal, attribute 0, of the last two
+/// dimensions.
+inline Expr triangle_mask(OpContext& context, Primitive kept_side) {
+  const Expr row{&context, context.index(-2)}, column{&context, context.index(-1)};
+  return apply(kept_side, column - row, row.constant(static_cast<double>(context.attribute(0))));
+}
+
 /// A family's builders.
 using Builder = void (*)(OpContext&);
 struct BuilderEntry {
@@ -109,5 +122,8 @@ std::span<const BuilderEntry> softmax_builders();
 std::span<const BuilderEntry> norm_builders();
 std::span<const BuilderEntry> recurrent_builders();
 std::span<const BuilderEntry> loss_builders();
+// Of complex operands; the operators are those of the families above.
+std::span<const BuilderEntry> complex_builders();
+std::span<const BuilderEntry> complex_function_builders();
 
 }  // namespace ae::fusion

@@ -5,8 +5,11 @@
 namespace ae::fusion {
 namespace {
 
-/// One conversion from the input's dtype to the output's, whatever the common dtype; also how complex values are moved.
-void copy(OpContext& context) { context.store(0, context.cast(context.load(0), context.output_type(0))); }
+/// One conversion from the input's dtype to the output's, whatever the common dtype.
+void copy(OpContext& context) {
+  const bool negated = (context.attribute(0) & kCopyNegated) != 0;
+  context.store(0, converted(raw_input(context, 0), context.output_type(0), negated).id);
+}
 
 /// start + i * step, in double for all floating dtypes and in int64 for integers, then rounded once.
 void arange(OpContext& context) {
@@ -37,9 +40,7 @@ void eye(OpContext& context) {
 /// Keeps what lies on the given side of a diagonal of the last two dimensions; no arithmetic touches the values.
 template <Primitive kept_side>
 void triangle(OpContext& context) {
-  const Expr row{&context, context.index(-2)}, column{&context, context.index(-1)};
-  const Expr keep = apply(kept_side, column - row, row.constant(static_cast<double>(context.attribute(0))));
-  context.store_result(0, select(keep, input(context, 0), 0.0).id);
+  context.store_result(0, select(triangle_mask(context, kept_side), input(context, 0), 0.0).id);
 }
 
 constexpr BuilderEntry kBuilders[] = {

@@ -32,7 +32,7 @@ namespace ae::fusion {
   X(bitwise_and, pointwise) X(bitwise_or, pointwise) X(bitwise_xor, pointwise) X(shift_left, pointwise)              \
   X(shift_right, pointwise) X(copysign, pointwise)                                                                    \
   /* Pointwise operators of several primitives. */                                                                    \
-  X(copy, pointwise)          /* in(a) -> out: a cast, or plain data movement */                                      \
+  X(copy, pointwise)          /* in(a) -> out: a cast, or plain data movement; attr 0: bits kCopy… below */           \
   X(fill, pointwise)          /* in(value) -> out */                                                                  \
   X(arange, pointwise)        /* in(start, step) -> out: start + i * step */                                          \
   X(square, pointwise) X(frac, pointwise) X(relu, pointwise) X(logical_and, pointwise) X(logical_or, pointwise)      \
@@ -138,6 +138,9 @@ enum class Opcode : uint16_t {
   AE_OPCODES(AE_X)
 #undef AE_X
 };
+
+// Attribute 0 of copy: what PyTorch's lazy views left to be done.
+inline constexpr int64_t kCopyConjugated = 1, kCopyNegated = 2;
 
 enum class OpKind : uint8_t { pointwise, reduce, library };
 

@@ -1,6 +1,7 @@
 #include "fusion/partition/partitioner.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ae::fusion {
 
@@ -56,9 +57,35 @@ SegmentAccess map_access(const NodeView& node, const AccessView& view, const Nod
   return access;
 }
 
+/// Whether the accesses pass between each other: all their steps are multiples of a distance, within which they touch
+/// other bytes. So do the parts of complex numbers.
+bool interleave(const Dims& dims, const SegmentAccess& a, const SegmentAccess& b) {
+  const int64_t a_size = size_of(a.dtype), b_size = size_of(b.dtype);
+  int64_t distance = 0;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (dims[d].size > 1) distance = std::gcd(distance, std::gcd(a.strides[d] * a_size, b.strides[d] * b_size));
+  if (distance == 0) return false;
+  const int64_t apart = b.offset * b_size - a.offset * a_size;
+  const int64_t after_a = (apart % distance + distance) % distance;
+  return after_a >= a_size && distance - after_a >= b_size;
+}
+
 bool overlap(const Dims& dims, const SegmentAccess& a, const SegmentAccess& b) {
   const ByteRange x = byte_range(dims, a), y = byte_range(dims, b);
-  return x.begin < y.end && y.begin < x.end;
+  return x.begin < y.end && y.begin < x.end && !interleave(dims, a, b);
+}
+
+/// True if the node leaves nothing of what the buffer held.
+bool replaces(const MappedNode& mapped, const Dims& dims, uint32_t buffer, int64_t nbytes) {
+  return std::any_of(mapped.outputs.begin(), mapped.outputs.end(), [&](const SegmentAccess& output) {
+    const int64_t count = output.level == Level::kept ? kept_points(dims) : points(dims);
+    return output.buffer == buffer && count * size_of(output.dtype) >= nbytes;
+  });
+}
+
+template <class F>
+bool any_part(const SegmentAccess& access, F test) {
+  return test(part_of(access, Part::real)) || (is_complex(access.dtype) && test(part_of(access, Part::imaginary)));
 }
 
 }  // namespace
@@ -122,7 +149,7 @@ Partitioner::Partitioner(const Trace& trace, const std::vector<BufferNeed>& need
   uint32_t scalar = 0;
   for (size_t i = 0; i < trace.size(); ++i) {
     nodes.push_back(NodeView::decode(trace.words.data() + trace.starts[i], scalar));
-    for (const AccessView& input : nodes.back().inputs) scalar += input.is_scalar;
+    for (const AccessView& input : nodes.back().inputs) scalar += input.is_scalar ? scalar_words(input.dtype) : 0;
     if (kind_of(nodes.back().opcode) == OpKind::library)
       scalar += static_cast<uint32_t>(nodes.back().attributes.back());
   }
@@ -294,15 +321,16 @@ bool Partitioner::conflicts(const SegmentState& segment, const Dims& dims, const
            std::any_of(found->second.begin(), found->second.end(),
                        [&](uint32_t write) { return clashes(writes[write].access, ours); });
   };
+  const auto clashes_with_reads = [&](const SegmentAccess& ours) {
+    const auto found = segment.reads_of.find(ours.buffer);
+    return found != segment.reads_of.end() &&
+           std::any_of(found->second.begin(), found->second.end(),
+                       [&](uint32_t read) { return clashes(segment.reads[read].access, ours); });
+  };
   for (const SegmentAccess& input : mapped.inputs)
-    if (input.buffer != kScalarBuffer && clashes_with_writes(input)) return true;
-  for (const SegmentAccess& output : mapped.outputs) {
-    if (clashes_with_writes(output)) return true;
-    const auto found = segment.reads_of.find(output.buffer);
-    if (found == segment.reads_of.end()) continue;
-    for (uint32_t read : found->second)
-      if (clashes(segment.reads[read].access, output)) return true;
-  }
+    if (input.buffer != kScalarBuffer && any_part(input, clashes_with_writes)) return true;
+  for (const SegmentAccess& output : mapped.outputs)
+    if (any_part(output, clashes_with_writes) || any_part(output, clashes_with_reads)) return true;
   return false;
 }
 
@@ -316,14 +344,16 @@ void Partitioner::join(int launch, int index, uint32_t node, const Dims& dims, c
   SegmentState& segment = launches[launch].segments[index];
   redimension(segment, dims, writes);
   const size_t before = segment.writes.size();
+  const auto first = static_cast<uint32_t>(writes.size());
   SegmentBuilder builder(segment, nodes[node], mapped, writes, current, constants);
   build(builder);
   segment.nodes.push_back(node);
   for (size_t w = before; w < segment.writes.size(); ++w) {
     const uint32_t number = segment.writes[w];
-    auto& content = current[writes[number].access.buffer];
-    const bool whole = writes[number].bytes >= trace_.buffers[writes[number].access.buffer]->nbytes;
-    std::erase_if(content, [&](uint32_t old) { return whole || writes[old].superseded; });
+    const uint32_t buffer = writes[number].access.buffer;
+    auto& content = current[buffer];
+    const bool whole = replaces(mapped, dims, buffer, trace_.buffers[buffer]->nbytes);
+    std::erase_if(content, [&](uint32_t old) { return (whole && old < first) || writes[old].superseded; });
     content.push_back(number);
   }
   Place place;

@@ -13,6 +13,15 @@ int32_t ConstantPool::position(DType type, double value) {
   return it->second;
 }
 
+SegmentAccess part_of(const SegmentAccess& access, Part part) {
+  if (!is_complex(access.dtype)) return access;
+  SegmentAccess real = access;
+  real.dtype = real_type(access.dtype);
+  real.offset = 2 * access.offset + (part == Part::imaginary ? 1 : 0);
+  for (int64_t& stride : real.strides) stride *= 2;
+  return real;
+}
+
 bool same_access(const SegmentAccess& a, const SegmentAccess& b, const Dims& dims) {
   if (a.buffer != b.buffer || a.dtype != b.dtype || a.offset != b.offset) return false;
   for (size_t d = 0; d < dims.size(); ++d)
@@ -40,10 +49,11 @@ ValueId SegmentBuilder::scalar(int32_t position, DType type) {
   return it->second;
 }
 
-ValueId SegmentBuilder::load(int i) {
+ValueId SegmentBuilder::load_part(int i, Part part) {
   const AccessView& view = node_.inputs[i];
-  if (view.is_scalar) return scalar(static_cast<int32_t>(view.scalar), view.dtype);
-  const SegmentAccess& access = mapped_.inputs[i];
+  if (view.is_scalar)
+    return scalar(static_cast<int32_t>(view.scalar) + (part == Part::imaginary ? 1 : 0), real_type(view.dtype));
+  const SegmentAccess access = part_of(mapped_.inputs[i], part);
   const auto& own = segment_.writes_of[access.buffer];
   for (auto it = own.rbegin(); it != own.rend(); ++it)
     if (same_access(writes_[*it].access, access, segment_.dims)) return writes_[*it].value;
@@ -61,8 +71,8 @@ ValueId SegmentBuilder::load(int i) {
   return segment_.reads.back().value;
 }
 
-void SegmentBuilder::store(int i, ValueId value) {
-  SegmentAccess access = mapped_.outputs[i];
+void SegmentBuilder::store_part(int i, Part part, ValueId value) {
+  SegmentAccess access = part_of(mapped_.outputs[i], part);
   // A reduction over one element: both levels have the same points.
   if (level_of(value) == Level::full && reduced_points(segment_.dims) == 1) access.level = Level::full;
   if (access.level == Level::full) value = to_full(value);

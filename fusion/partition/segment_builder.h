@@ -24,7 +24,7 @@ class ConstantPool {
 
 /// A node's operands, seen over the dimensions of the segment that it joins.
 struct MappedNode {
-  std::vector<SegmentAccess> inputs, outputs;  // scalars: buffer == kScalarBuffer
+  std::vector<SegmentAccess> inputs, outputs;  // scalars: buffer == kScalarBuffer; complex ones: see part_of
   NodeSpace space;
   bool kept_only = false;  // a pointwise operator over the segment's kept dimensions
 };
@@ -48,8 +48,8 @@ class SegmentBuilder final : public OpContext {
   bool is_reduced() const override { return mapped_.space.reduces; }
   Level input_level(int i) const override { return mapped_.inputs[i].level; }
   Level output_level(int i) const override { return mapped_.outputs[i].level; }
-  ValueId load(int i) override;
-  void store(int i, ValueId value) override;
+  ValueId load_part(int i, Part part) override;
+  void store_part(int i, Part part, ValueId value) override;
   ValueId position() override;
   ValueId index(int dim) override;
   ValueId constant(DType type, double value) override { return scalar(constants_.position(type, value), type); }
@@ -75,6 +75,9 @@ class SegmentBuilder final : public OpContext {
 
 /// Key of `SegmentState::scalar_values`.
 constexpr int32_t scalar_key(int32_t position, DType type) { return position * 32 + static_cast<int32_t>(type); }
+
+/// A part of a complex access: every other real number. Any other access is its own real part.
+SegmentAccess part_of(const SegmentAccess& access, Part part);
 
 /// Same elements of the same buffer.
 bool same_access(const SegmentAccess& a, const SegmentAccess& b, const Dims& dims);

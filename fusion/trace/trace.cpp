@@ -18,7 +18,8 @@ const uint64_t* decode_access(const uint64_t* p, bool own_sizes, const int64_t* 
   out.rank = static_cast<int>(header >> 40 & 0xff);
   if (out.buffer == kScalarBuffer) {
     out.is_scalar = true;
-    out.scalar = next_scalar++;
+    out.scalar = next_scalar;
+    next_scalar += scalar_words(out.dtype);
     return p;
   }
   out.offset = static_cast<int64_t>(*p++);

@@ -7,7 +7,7 @@
 //   sizes[rank]                                        pointwise and reduce: the node's shape
 //   attributes                                         library: the last one is the number of its scalars
 //   inputs, then outputs, each
-//     scalar   kScalarBuffer:32 dtype:8 rank:8         the value is the next one in `scalars`
+//     scalar   kScalarBuffer:32 dtype:8 rank:8         the value is the next one in `scalars`, or two of a complex one
 //     access   buffer:32 dtype:8 rank:8, offset, [sizes[rank], library only] strides[rank]
 // Offsets and strides count elements. Scalars' values are arguments, not part of the words.
 #pragma once
@@ -28,12 +28,15 @@ namespace ae::fusion {
 inline constexpr uint32_t kScalarBuffer = 0xffffffff;
 inline constexpr uint8_t kFenceFlag = 1;  // the operator can fail on data: nothing is moved across it
 
+/// Words of `Trace::scalars` that a scalar takes: a complex one has its real and its imaginary part there.
+constexpr uint32_t scalar_words(DType dtype) { return is_complex(dtype) ? 2 : 1; }
+
 /// One operand of a node, decoded. Pointers go into the trace's words.
 struct AccessView {
   bool is_scalar = false;
   DType dtype = DType::kF32;
   uint32_t buffer = kScalarBuffer;  // index into the trace's buffers
-  uint32_t scalar = 0;              // index into the trace's scalars
+  uint32_t scalar = 0;              // index into the trace's scalars (its first)
   int rank = 0;
   int64_t offset = 0;
   const int64_t* sizes = nullptr;  // the node's sizes, or the access's own (library)
@@ -157,9 +160,10 @@ class NodeWriter {
     header_ += uint64_t{1} << 48;
   }
   void fence() { header_ |= uint64_t{kFenceFlag} << 56; }
-  void scalar(DType dtype, uint64_t word) {
+  void scalar(DType dtype, uint64_t word, uint64_t imaginary = 0) {
     *trace_.words.extend(1) = uint64_t{kScalarBuffer} | static_cast<uint64_t>(dtype) << 32;
     trace_.scalars.push_back(word);
+    if (is_complex(dtype)) trace_.scalars.push_back(imaginary);
     header_ += uint64_t{1} << 32;
   }
   /// A scalar that only a library operator reads: it is no input of its own.

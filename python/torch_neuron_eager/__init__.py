@@ -28,11 +28,12 @@ def _register() -> None:
         rename_privateuse1_backend,
     )
 
-    from torch_neuron_eager import _C, _atexit, _dlpack, neuron
+    from torch_neuron_eager import _C, _atexit, _context, _dlpack, neuron
 
     rename_privateuse1_backend("neuron")
     torch._register_device_module("neuron", neuron)
     generate_methods_for_privateuse1_backend(for_packed_sequence=True, for_storage=True)
+    _context.register()
     _dlpack.register()
     _C.set_skipped_folders(torch.__path__[0] + "/", __path__[0] + "/")
     _atexit.register()

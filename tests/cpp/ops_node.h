@@ -16,7 +16,7 @@ struct NodeOperand {
   DType type;
   bool is_scalar = false;
   std::vector<int64_t> strides;
-  std::vector<double> values;  // of the memory that the strides walk over
+  std::vector<double> values;  // of the memory that the strides walk over; complex: real, imaginary, real…
 };
 
 struct Node {
@@ -48,6 +48,21 @@ inline std::vector<double> from_memory(DType type, const std::vector<char>& memo
   return values;
 }
 
+/// A part of an operand's values; of other types than complex, all of them.
+inline std::vector<double> part_of(const NodeOperand& operand, Part part) {
+  if (!is_complex(operand.type)) return operand.values;
+  std::vector<double> values;
+  for (size_t i = part == Part::real ? 0 : 1; i < operand.values.size(); i += 2) values.push_back(operand.values[i]);
+  return values;
+}
+
+/// The inverse: adds a part to the values of an operand.
+inline void put_part(const std::vector<double>& values, DType type, Part part, std::vector<double>& all) {
+  const size_t step = is_complex(type) ? 2 : 1, first = part == Part::real ? 0 : 1;
+  all.resize(values.size() * step);
+  for (size_t i = 0; i < values.size(); ++i) all[i * step + first] = values[i];
+}
+
 class NodeContext final : public OpContext {
  public:
   explicit NodeContext(const Node& node) : node_(node) {
@@ -65,7 +80,9 @@ class NodeContext final : public OpContext {
     interpret(kernel_, space_, operands, scalars_);
     std::vector<std::vector<double>> results(node_.outputs.size());
     for (const Memory& memory : memory_) {
-      if (memory.output >= 0) results[memory.output] = from_memory(node_.outputs[memory.output].type, memory.bytes);
+      if (memory.output < 0) continue;
+      const DType type = node_.outputs[memory.output].type;
+      put_part(from_memory(real_type(type), memory.bytes), type, memory.part, results[memory.output]);
     }
     return results;
   }
@@ -84,19 +101,23 @@ class NodeContext final : public OpContext {
   Level input_level(int i) const override { return level_of_strides(node_.inputs[i].strides); }
   Level output_level(int i) const override { return level_of_strides(node_.outputs[i].strides); }
 
-  ValueId load(int i) override {
+  ValueId load_part(int i, Part part) override {
     const NodeOperand& input = node_.inputs[i];
-    if (input.is_scalar) return constant(input.type, input.values[0]);
-    return append({Primitive::load, input.type, input.type, input_level(i),
-                   add_memory(input.type, to_memory(input.type, input.values), input.strides)});
+    const DType type = real_type(input.type);
+    const std::vector<double> values = part_of(input, part);
+    if (input.is_scalar) return constant(type, values[0]);
+    return append(
+        {Primitive::load, type, type, input_level(i), add_memory(type, to_memory(type, values), input.strides)});
   }
-  void store(int i, ValueId value) override {
+  void store_part(int i, Part part, ValueId value) override {
     const NodeOperand& output = node_.outputs[i];
-    const auto operand =
-        add_memory(output.type, std::vector<char>(output.values.size() * size_of(output.type)), output.strides);
+    const DType type = real_type(output.type);
+    const size_t count = part_of(output, part).size();
+    const auto operand = add_memory(type, std::vector<char>(count * size_of(type)), output.strides);
     memory_.back().output = i;
+    memory_.back().part = part;
     const Level level = output_level(i);
-    append({Primitive::store, output.type, output.type, level, operand, level == Level::full ? to_full(value) : value});
+    append({Primitive::store, type, type, level, operand, level == Level::full ? to_full(value) : value});
   }
   ValueId position() override {
     std::vector<int64_t> strides(node_.sizes.size());
@@ -138,6 +159,7 @@ class NodeContext final : public OpContext {
     std::vector<char> bytes;
     device::OperandView view;
     int output = -1;
+    Part part = Part::real;
   };
 
   bool is_scalar(ValueId value) const { return kernel_.instrs[value].op == Primitive::scalar; }

@@ -341,6 +341,19 @@ def cell(g: Generator, rule: Rule, schema: Any) -> str:
     return through_autograd(g, "torch.cat(torch.lstm_cell({}, ({}, {}), {}, {}, {}, {}))", [x, h, c, *weights], 1e-4)
 
 
+def layers(g: Generator, rule: Rule, schema: Any) -> str:
+    """Write layers of an LSTM as Python has them, with their backward."""
+    batch, width, hidden = g.integer(1, 4), g.integer(1, 5), g.integer(1, 5)
+    both = g.chance(0.5)
+    x = g.fresh((g.integer(1, 4), batch, width), torch.float32, "normal")
+    states = [g.fresh((1 + both, batch, hidden), torch.float32, "normal") for _ in range(2)]
+    shapes = ((4 * hidden, width), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,)) * (1 + both)
+    weights = [g.fresh(shape, torch.float32, "normal") for shape in shapes]
+    names = ", ".join(["{}"] * len(weights))
+    call = f"torch.lstm({{}}, ({{}}, {{}}), ({names}), True, 1, 0.0, True, {both}, False)[0]"
+    return through_autograd(g, call, [x, *states, *weights], 1e-4)
+
+
 def cat(g: Generator, rule: Rule, schema: Any) -> Arguments:
     """Draw tensors that differ in one dimension, and an empty vector among them."""
     shape, dtype = g.shape(rank=(1, 3)), g.choice(FLOATS + INTS)
@@ -535,6 +548,7 @@ def _table() -> dict[str, Rule]:
     put("convolution_overrideable convolution_backward_overrideable", Rule("f", convolve, replacement=convolve))
     put("_thnn_fused_gru_cell _thnn_fused_gru_cell_backward _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl",
         Rule("f", cell, replacement=cell))  # fmt: skip
+    put("lstm mkldnn_rnn_layer mkldnn_rnn_layer_backward", Rule("f", layers, replacement=layers))
     put("cat", Rule("fi", cat, compare="exact"))
     put("index _index_put_impl index_put index_select gather masked_select index_fill index_copy scatter",
         Rule("fi", indexed, compare="exact"))  # fmt: skip

@@ -148,6 +148,17 @@ def fourier(kind: str) -> Rule:
     return Rule("f", replacement=write)
 
 
+def complex_numbers(call: str) -> Rule:
+    """Make the rule of an operator that takes two real tensors, or makes of them what it takes."""
+
+    def write(g: Generator, rule: Rule, schema: Any) -> str:
+        dtype, shape = g.choice(WIDE), g.shape(rank=(0, 3))
+        parts = [g.fresh(shape, dtype, "normal") for _ in range(2)]
+        return g.line(f"torch.view_as_real({call.format(*parts)})", "close", slack=1e-5)
+
+    return Rule("f", replacement=write)
+
+
 def matrix(g: Generator, batch: tuple[int, ...], n: int, dtype: torch.dtype, symmetric: bool = False) -> str:
     """Make square matrices that are far from singular."""
     a = g.fresh((*batch, n, n), dtype, "normal")
@@ -226,6 +237,9 @@ def spatial_rules() -> dict[str, Rule]:
     put("im2col col2im", Rule("f", columns, slack="most"))
     for kind in ("c2c", "r2c", "c2r"):
         put(f"_fft_{kind}", fourier(kind))
+    put("complex", complex_numbers("torch.complex({}, {})"))
+    put("polar", complex_numbers("torch.polar({}.abs(), {})"))
+    put("conj_physical", complex_numbers("torch.conj_physical(torch.complex({}, {}))"))
     put("linalg_cholesky_ex linalg_inv_ex _linalg_solve_ex linalg_lu_factor_ex linalg_lu linalg_lu_solve lu_unpack "
         "linalg_qr _linalg_eigh _linalg_svd _linalg_det _linalg_slogdet triangular_solve linalg_solve_triangular "
         "cholesky_inverse _cholesky_solve_helper", Rule("f", algebra, slack="square"))  # fmt: skip

@@ -26,19 +26,26 @@ def find_op(name: str, variant: str = "") -> OpInfo:
 
 
 def mirror_of(sample: SampleInput) -> SampleInput:
-    """Returns the sample on the device: same strides and offsets, and what shares memory there shares it here."""
+    """Returns the sample on the device: same strides and offsets, and what shares memory there shares it here.
+
+    A tensor that stands in two places is one here too.
+    """
     storages: dict[tuple[int, torch.dtype], torch.Tensor] = {}
+    moved: dict[int, torch.Tensor] = {}
 
     def move(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return torch.device("neuron") if value in (torch.device("cpu"), "cpu") else value
+        if id(value) in moved:
+            return moved[id(value)]
         storage = value.untyped_storage()
         key = (storage.data_ptr(), value.dtype)
         if key not in storages:
             flat = value.detach().as_strided((storage.nbytes() // value.element_size(),), (1,), 0)
             storages[key] = flat.to("neuron")
         view = storages[key].as_strided(value.shape, value.stride(), value.storage_offset())
-        return view.detach().requires_grad_(value.requires_grad)
+        moved[id(value)] = view.detach().requires_grad_(value.requires_grad)
+        return moved[id(value)]
 
     return sample.transform(move)
 
@@ -88,7 +95,7 @@ def gradients(results: list[torch.Tensor], operands: list[torch.Tensor]) -> list
 
 def check_samples(op: OpInfo, dtype: torch.dtype, *, backward: bool = True, grad_atol: float | None = None) -> None:
     """Compares dtype, shape, strides, values and gradients of all samples of an operator."""
-    grad = backward and op.supports_autograd and dtype.is_floating_point
+    grad = backward and op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     count = 0
     for sample in op.sample_inputs("cpu", dtype, requires_grad=grad):
         mirror = mirror_of(sample)

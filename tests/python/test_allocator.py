@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 
+from memory import settled_memory
+
 MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_of_other_tests():
+    gc.collect()
+    settled_memory()
 
 
 def test_figures_follow_the_tensors_that_a_program_holds():

@@ -46,17 +46,6 @@ def test_most_of_the_recorded_operators_are_in_the_list() -> None:
     assert len(WITH_ERRORS) > 50
 
 
-# Known to differ: the error comes later than the call, or not at all.
-ERRORS_TO_DO = {"cat"}
-SPOILT_TO_DO = {"nn.functional.avg_pool3d", "linalg.cross", "linalg.solve_triangular"}
-
-
-def marked(ops: list[OpInfo], to_do: set[str]) -> list[Any]:
-    """Mark the operators whose test is known to fail; it has to."""
-    mark = pytest.mark.xfail(strict=True, reason="another error than the CPU's")
-    return [pytest.param(op, marks=mark) if op.name in to_do else op for op in ops]
-
-
 def outcome(op: OpInfo, sample: SampleInput) -> tuple[str, str] | None:
     """Call an operator; return its error's type and first line, None if there is none."""
     try:
@@ -81,7 +70,7 @@ def check_all(op: OpInfo, samples: Iterable[tuple[str, SampleInput]]) -> None:
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:5])
 
 
-@pytest.mark.parametrize("op", marked(WITH_ERRORS, ERRORS_TO_DO), ids=name_of)
+@pytest.mark.parametrize("op", WITH_ERRORS, ids=name_of)
 def test_wrong_arguments_of_the_list(op: OpInfo) -> None:
     check_all(op, (("an error of the list", case.sample_input) for case in op.error_inputs("cpu")))
 
@@ -136,7 +125,7 @@ def spoilt(op: OpInfo) -> Iterator[tuple[str, SampleInput]]:
                 yield f"argument {position}: {what}", with_leaf(sample, position, replacement)
 
 
-@pytest.mark.parametrize("op", marked(OPERATORS, SPOILT_TO_DO), ids=name_of)
+@pytest.mark.parametrize("op", OPERATORS, ids=name_of)
 def test_spoilt_arguments(op: OpInfo) -> None:
     check_all(op, spoilt(op))
 

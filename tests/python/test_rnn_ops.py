@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from modes import run_everywhere
-from opinfo import check_threads
+from opinfo import check_threads, same_error
 
 KINDS: dict[str, Callable[..., nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
 FORMS: dict[str, dict[str, Any]] = {
@@ -157,6 +157,42 @@ def test_gates_of_a_wrong_shape_are_refused() -> None:
         torch.ops.aten._thnn_fused_lstm_cell(gates, gates, state[:, :4])
     with pytest.raises(RuntimeError, match="expected all tensors to have the dtype Float, but found Double"):
         torch.ops.aten._thnn_fused_gru_cell(gates[:, :15], gates[:, :15], state.double())
+
+
+def test_the_steps_of_an_lstm_are_one_node_of_a_layer() -> None:
+    module = nn.LSTM(4, 5, num_layers=2).to("neuron")
+    counts = []
+    for steps in (3, 30):
+        x = torch.randn(steps, 2, 4, device="neuron")
+        before = torch.neuron.fusion_stats()["operators_recorded"]
+        module(x)[0].sum().backward()
+        counts.append(torch.neuron.fusion_stats()["operators_recorded"] - before)
+    # The first backward makes gradients, the second one adds to them.
+    assert counts[1] - counts[0] == len(list(module.parameters()))
+
+
+@pytest.mark.parametrize("onednn", [True, False])
+def test_second_derivatives_of_an_lstm(onednn: bool) -> None:
+    def second(device: str) -> torch.Tensor:
+        torch.manual_seed(0)
+        module, x = nn.LSTM(3, 4), torch.randn(5, 2, 3)
+        module, x = module.to(device), x.to(device).requires_grad_()
+        (grad,) = torch.autograd.grad(module(x)[0].square().sum(), x, create_graph=True)
+        return torch.autograd.grad(grad.square().sum(), x)[0].cpu()
+
+    with torch.backends.mkldnn.flags(enabled=onednn):
+        torch.testing.assert_close(second("neuron"), second("cpu"))
+
+
+@pytest.mark.parametrize("wrong", ["input", "state", "dims"])
+def test_an_lstm_of_wrong_shapes_raises_what_the_cpu_raises(wrong: str) -> None:
+    def program(device: str) -> None:
+        module = nn.LSTM(3, 4).to(device)
+        x = torch.randn(*((5, 2, 7) if wrong == "input" else (5, 2, 3, 1) if wrong == "dims" else (5, 2, 3)))
+        states = torch.zeros(2, 1, 2, 9 if wrong == "state" else 4).to(device)
+        module(x.to(device), (states[0], states[1]))
+
+    same_error(program)
 
 
 def test_threads_do_not_change_bits() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch.nn import functional as F
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
+from memory import settled_memory
 from modes import mode, run_everywhere
 from registry import Workload, find_workloads
 from torch_neuron_eager import _testing
@@ -90,13 +90,6 @@ def test_what_falls_back_is_known(workload: Workload):
     after = torch.neuron.fusion_stats()["fallbacks"]
     fallen = {name for name, count in after.items() if count > before.get(name, 0)}
     assert fallen == FALLBACKS.get(workload.name, set())
-
-
-def settled_memory() -> int:
-    """Bytes allocated once the worker and autograd's thread have dropped what they held; nobody waits for that."""
-    torch.neuron.synchronize()
-    time.sleep(0.1)
-    return torch.neuron.memory_allocated()
 
 
 def grown(run: Callable[[int], Tensor], known: Sequence[int], others: Sequence[int]) -> dict[str, int]:

@@ -90,15 +90,30 @@ constexpr RunTile tile_of(int64_t rows, std::integer_sequence<int, kRows...>) {
 /// Rows whose distance is a multiple of the first-level cache's way push each other out of it.
 bool rows_collide(const Matrix& a) { return a.column_stride == 1 && a.row_stride % 1024 == 0; }
 
-/// Tiles of kRowTile rows, one after the other, each with its rows beside each other: [k, rows].
+/// Rows of all tiles but the last: at most kRowTile, about the same for all. A tile of few rows waits for its sums.
+int64_t rows_of_tile(int64_t m) {
+  const int64_t tiles = std::max<int64_t>((m + kRowTile - 1) / kRowTile, 1);
+  return (m + tiles - 1) / tiles;
+}
+
+/// Tiles of rows, one after the other, each with its rows beside each other: [k, rows].
 void pack_rows(const Matrix& a, int64_t m, int64_t k, float* to) {
-  for (int64_t row = 0; row < m; row += kRowTile) {
-    const int64_t rows = std::min(kRowTile, m - row);
+  const int64_t tile = rows_of_tile(m);
+  for (int64_t row = 0; row < m; row += tile) {
+    const int64_t rows = std::min(tile, m - row);
     for (int64_t r = 0; r < rows; ++r) {
       const float* from = a.data + (row + r) * a.row_stride;
       for (int64_t p = 0; p < k; ++p) to[row * k + p * rows + r] = from[p * a.column_stride];
     }
   }
+}
+
+int64_t tiles_of(int64_t n) { return (n + kColumnTile - 1) / kColumnTile; }
+
+/// The tile of b's rows [inner, inner + k) that begins at `column`.
+void pack_tile(const Matrix& b, int64_t inner, int64_t k, int64_t column, int64_t n, float* to) {
+  pack_columns(b.data + inner * b.row_stride + column * b.column_stride, b.row_stride, b.column_stride, k,
+               std::min(kColumnTile, n - column), to);
 }
 
 /// Memory of a thread, kept for the next product.
@@ -120,15 +135,26 @@ bool is_preferred() {
 #endif
 }
 
+int64_t packed_size(int64_t k, int64_t n) { return k * tiles_of(n) * kColumnTile; }
+
+void pack(const Matrix& b, int64_t k, int64_t n, float* to) {
+  for (int64_t inner = 0; inner < k; inner += kInnerBlock) {
+    const int64_t block = std::min(kInnerBlock, k - inner);
+    for (int64_t column = 0; column < n; column += kColumnTile, to += block * kColumnTile)
+      pack_tile(b, inner, block, column, n, to);
+  }
+}
+
 void multiply(const Product& product) {
-  const Matrix &a = product.a, &b = product.b;
+  const Matrix& a = product.a;
   const int64_t block = std::min(product.k, kInnerBlock);
-  const int64_t tiles = (product.n + kColumnTile - 1) / kColumnTile;
+  const int64_t tiles = tiles_of(product.n), row_tile = rows_of_tile(product.m);
   const bool pack_a = rows_collide(a) && tiles > 1;
-  const int64_t packed_size = block * kColumnTile, packed_a_size = pack_a ? block * product.m : 0;
+  const int64_t packed_b_size = product.packed ? 0 : block * kColumnTile;
+  const int64_t packed_a_size = pack_a ? block * product.m : 0;
   const int64_t partial_size = product.k > kInnerBlock ? product.m * tiles * kColumnTile : 0;
-  float* packed = scratch(packed_size + partial_size + packed_a_size);
-  float* partial = packed + packed_size;
+  float* packed_b = scratch(packed_b_size + partial_size + packed_a_size);
+  float* partial = packed_b + packed_b_size;
   float* packed_a = partial + partial_size;
   for (int64_t inner = 0; inner == 0 || inner < product.k; inner += kInnerBlock) {
     const int64_t k = std::min(kInnerBlock, product.k - inner);
@@ -139,12 +165,15 @@ void multiply(const Product& product) {
     if (pack_a) pack_rows({a.data + inner * a.column_stride, a.row_stride, a.column_stride}, product.m, k, packed_a);
     for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t column = tile * kColumnTile, columns = std::min(kColumnTile, product.n - column);
-      pack_columns(b.data + inner * b.row_stride + column * b.column_stride, b.row_stride, b.column_stride, k, columns,
-                   packed);
+      const float* packed = packed_b;
+      if (product.packed)
+        packed = product.packed + inner * tiles * kColumnTile + tile * k * kColumnTile;
+      else
+        pack_tile(product.b, inner, k, column, product.n, packed_b);
       const Step step{
           product, column, columns, inner == 0, inner + k >= product.k, partial + tile * product.m * kColumnTile};
-      for (int64_t row = 0; row < product.m; row += kRowTile) {
-        const int64_t rows = std::min(kRowTile, product.m - row);
+      for (int64_t row = 0; row < product.m; row += row_tile) {
+        const int64_t rows = std::min(row_tile, product.m - row);
         const RunTile run = tile_of(rows, std::make_integer_sequence<int, kRowTile>());
         run(step, row, rows_at(row, rows), packed, k);
       }

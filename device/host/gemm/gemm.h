@@ -24,6 +24,7 @@ struct Product {
   int64_t out_row_stride;
   Matrix self;  // [m, n] or data == nullptr; may be `out` itself, else must not overlap it; strides may be 0
   float alpha = 1, beta = 1;
+  const float* packed = nullptr;  // b as `pack` writes it, for many products with one b; then `b` is not read
 };
 
 /// Whether `multiply` is the better choice on this machine: compiled for AVX-512, and the processor is not of the maker
@@ -32,6 +33,10 @@ struct Product {
 bool is_preferred();
 
 void multiply(const Product& product);
+
+/// How many floats `pack` writes for b [k, n].
+int64_t packed_size(int64_t k, int64_t n);
+void pack(const Matrix& b, int64_t k, int64_t n, float* to);
 
 /// Columns that are computed side by side; pieces of a product are best multiples of it (rows: of kRowTile).
 inline constexpr int64_t kColumnTile = 32;
