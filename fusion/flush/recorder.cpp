@@ -20,13 +20,6 @@ bool is_prefix(const Words& prefix, const std::vector<uint64_t>& words, size_t f
   return difference == 0;
 }
 
-int64_t bytes_of(const AccessView& access) {
-  int64_t bytes = size_of(access.dtype);
-  for (int d = 0; d < access.rank; ++d)
-    if (access.sizes[d] == 1 || access.strides[d] != 0) bytes *= access.sizes[d];
-  return bytes;
-}
-
 template <class T>
 void put_first(std::vector<std::weak_ptr<T>>& list, const std::shared_ptr<T>& item, size_t limit) {
   std::erase_if(list, [&](const std::weak_ptr<T>& other) { return other.expired() || other.lock() == item; });
@@ -258,7 +251,7 @@ void Recorder::learn_cuts(Plan& plan, FlushReason reason, bool was_idle) {
   if (!settings_.cuts_when_idle || plan.operators < 2 * kMinPiece || !plan.pieces.empty()) return;
   plan.idle_flushes = was_idle ? plan.idle_flushes + 1 : 0;
   if (plan.idle_flushes == kIdleFlushes)
-    plan.pieces = choose_pieces(plan.launches, static_cast<uint32_t>(plan.operators));
+    plan.pieces = choose_pieces(cut_costs(trace_, plan.launches));
 }
 
 void Recorder::clear_trace(Graveyard& graveyard) {

@@ -34,6 +34,13 @@ const uint64_t* decode_access(const uint64_t* p, bool own_sizes, const int64_t* 
 
 }  // namespace
 
+int64_t bytes_of(const AccessView& access) {
+  int64_t bytes = size_of(access.dtype);
+  for (int d = 0; d < access.rank; ++d)
+    if (access.sizes[d] == 1 || access.strides[d] != 0) bytes *= access.sizes[d];
+  return bytes;
+}
+
 NodeView NodeView::decode(const uint64_t* words, uint32_t first_scalar) {
   NodeView node;
   const uint64_t* p = words;

@@ -43,6 +43,9 @@ struct AccessView {
   const int64_t* strides = nullptr;
 };
 
+/// Bytes that an operand goes over, each place of memory counted once.
+int64_t bytes_of(const AccessView& access);
+
 /// One node, decoded.
 struct NodeView {
   Opcode opcode = Opcode::copy;

@@ -3,52 +3,65 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include "tests/cpp/support/planned.h"
 
 namespace ae::fusion {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::Planned;
+using testing::Program;
 
 constexpr uint32_t kMin = kMinPiece;
 
-Plan::LaunchInfo launch(std::vector<uint32_t> nodes) { return {.nodes = std::move(nodes)}; }
-
-/// A launch of all operators from `first` to `last`.
-Plan::LaunchInfo launch_of(uint32_t first, uint32_t last) {
-  std::vector<uint32_t> nodes(last - first + 1);
-  std::iota(nodes.begin(), nodes.end(), first);
-  return launch(std::move(nodes));
+/// Costs of cutting after 0 to `operators` operators: `cost`, but nothing after those in `free`.
+std::vector<int64_t> costs(uint32_t operators, int64_t cost, const std::vector<uint32_t>& free = {}) {
+  std::vector<int64_t> all(operators + 1, cost);
+  for (uint32_t at : free) all[at] = 0;
+  return all;
 }
 
 TEST(Cuts, AShortTraceIsNotCut) {
-  EXPECT_THAT(choose_pieces({}, 0), IsEmpty());
-  EXPECT_THAT(choose_pieces({}, 2 * kMin - 1), IsEmpty());
+  EXPECT_THAT(choose_pieces(costs(0, 0)), IsEmpty());
+  EXPECT_THAT(choose_pieces(costs(2 * kMin - 1, 0)), IsEmpty());
 }
 
-TEST(Cuts, WithoutLaunchesPiecesAreAsShortAsTheyMayBe) {
-  EXPECT_THAT(choose_pieces({}, 2 * kMin), ElementsAre(kMin));
-  EXPECT_THAT(choose_pieces({}, 3 * kMin), ElementsAre(kMin, kMin));
+TEST(Cuts, WhereAllPlacesAreEqualPiecesAreAsShortAsTheyMayBe) {
+  EXPECT_THAT(choose_pieces(costs(2 * kMin, 0)), ElementsAre(kMin));
+  EXPECT_THAT(choose_pieces(costs(4 * kMin, 5)), ElementsAre(kMin, kMin, kMin));
 }
 
-TEST(Cuts, StandBetweenLaunches) {
-  const std::vector<Plan::LaunchInfo> launches{launch_of(0, kMin + 4), launch_of(kMin + 5, 3 * kMin)};
-  EXPECT_THAT(choose_pieces(launches, 3 * kMin + 1), ElementsAre(kMin + 5));
+TEST(Cuts, StandWhereTheyAreCheapest) {
+  EXPECT_THAT(choose_pieces(costs(3 * kMin + 1, 7, {kMin - 1, kMin + 5, 2 * kMin + 2})), ElementsAre(kMin + 5));
+  EXPECT_THAT(choose_pieces(costs(4 * kMin, 7, {kMin + 5, 3 * kMin - 1})), ElementsAre(kMin + 5, 2 * kMin - 6));
 }
 
-TEST(Cuts, SplitTheFewestLaunches) {
-  // One launch of first and last operator is split by any cut, the others only by those inside of them.
-  const std::vector<Plan::LaunchInfo> launches{launch({3 * kMin - 2, 0}), launch_of(1, kMin + 9),
-                                               launch_of(kMin + 10, kMin + 12), launch_of(kMin + 5, 2 * kMin)};
-  EXPECT_THAT(choose_pieces(launches, 3 * kMin - 1), ElementsAre(kMin));
-  const std::vector<Plan::LaunchInfo> others{launch({3 * kMin - 2, 0}), launch_of(1, kMin + 9),
-                                             launch_of(kMin + 10, 2 * kMin)};
-  EXPECT_THAT(choose_pieces(others, 3 * kMin - 1), ElementsAre(kMin + 10));
+TEST(Cuts, AreLeftOutWhereTheyCostMoreThanTheyGain) {
+  EXPECT_THAT(choose_pieces(costs(9 * kMin, kMaxCutCost + 1)), IsEmpty());
+  EXPECT_THAT(choose_pieces(costs(9 * kMin, kMaxCutCost + 1, {5 * kMin})), ElementsAre(5 * kMin));
+  EXPECT_THAT(choose_pieces(costs(9 * kMin, kMaxCutCost + 1, {5 * kMin, 9 * kMin - 1})), ElementsAre(5 * kMin));
 }
 
-TEST(Cuts, InsideOfALongLaunchPiecesAreOfTheLeastLength) {
-  EXPECT_THAT(choose_pieces(std::vector{launch_of(0, 4 * kMin - 1)}, 4 * kMin), ElementsAre(kMin, kMin, kMin));
+/// A program of two launches: a chain of three operators on `size` floats, and then its sum's square root.
+struct TwoLaunches {
+  explicit TwoLaunches(int64_t size) {
+    const int x = p.fresh(size), sum = p.fresh(1);
+    for (int i = 0; i < 3; ++i) testing::scale(p, {size}, p.dense(x, {size}), p.dense(x, {size}));
+    p.library(testing::kAddInPlace, {p.dense(x, {size})}, {p.dense(x, {size})}, {1});
+    p.reduce(Opcode::sum, {size}, 1, {p.dense(x, {size})}, {p.view(sum, {0})});
+    p.add(Opcode::sqrt, {1}, {p.dense(sum, {1})}, {p.dense(sum, {1})});
+  }
+  std::vector<int64_t> costs() const {
+    Planned planned(p);
+    return cut_costs(planned.traced.trace, planned.plan->launches);
+  }
+  Program p;
+};
+
+TEST(Cuts, CostWhatTheTwoPartsOfALaunchBothUse) {
+  EXPECT_THAT(TwoLaunches(1000).costs(),
+              ElementsAre(0, kLaunchCost + 4000, kLaunchCost + 4000, 0, 0, kLaunchCost + 4, 0));
 }
 
 }  // namespace
