@@ -30,6 +30,11 @@ struct Indexed : Rule {
   static constexpr at::ScalarType kIndexType = type;
 };
 
+/// Options of a result in the dtype and the memory format of `self`, for rules.
+inline at::TensorOptions like(const at::Tensor& self) {
+  return self.options().memory_format(self.suggest_memory_format());
+}
+
 namespace detail {
 
 /// Sizes, strides and dtypes of outputs, taken from a rule that would make them.

@@ -51,8 +51,6 @@ const OutCall<&at::cpu::replication_pad3d_outf, &along_batch<3>> kReplication3d(
 const OutCall<&at::cpu::replication_pad3d_backward_outf, &along_batch<3>> kReplication3dBackward(
     "replication_pad3d_backward");
 
-at::TensorOptions like(const Tensor& self) { return self.options().memory_format(self.suggest_memory_format()); }
-
 /// The sizes of the padded tensor; none if an argument is not as it has to be.
 std::optional<at::DimVector> padded_sizes(const Tensor& self, IntArrayRef padding, int dims, bool reflection) {
   if ((self.dim() != dims + 1 && self.dim() != dims + 2) || padding.size() != static_cast<size_t>(2 * dims))

@@ -66,9 +66,6 @@ const OutCall<[](const Tensor& grad, const Tensor& self, Tensor& out) {
               &along_batch<2>>
     kAdaptiveAvgPool2dBackward("adaptive_avg_pool2d_backward");
 
-/// Options of the operator with the same name from `self`, in the memory format that `self` has.
-at::TensorOptions like(const Tensor& self) { return self.options().memory_format(self.suggest_memory_format()); }
-
 bool is_image(const Tensor& tensor, int64_t dims) { return tensor.dim() == dims + 1 || tensor.dim() == dims + 2; }
 
 /// The list's value for dimension d: one value stands for all.
