@@ -250,8 +250,7 @@ void Recorder::learn_cuts(Plan& plan, FlushReason reason, bool was_idle) {
       if (plan.successors.size() < kMaxSuccessors) plan.successors.push_back(successor);
   if (!settings_.cuts_when_idle || plan.operators < 2 * kMinPiece || !plan.pieces.empty()) return;
   plan.idle_flushes = was_idle ? plan.idle_flushes + 1 : 0;
-  if (plan.idle_flushes == kIdleFlushes)
-    plan.pieces = choose_pieces(cut_costs(trace_, plan.launches));
+  if (plan.idle_flushes == kIdleFlushes) plan.pieces = choose_pieces(cut_costs(trace_, plan.launches));
 }
 
 void Recorder::clear_trace(Graveyard& graveyard) {
