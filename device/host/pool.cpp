@@ -1,6 +1,7 @@
 #include "device/host/pool.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -58,10 +59,13 @@ int available_cpus() {
 }
 
 Pool::Pool(int threads, std::function<void()> thread_start)
-    : threads_(threads > 0 ? threads : available_cpus()),
+    : process_(getpid()),
+      threads_(threads > 0 ? threads : available_cpus()),
       arena_(std::make_unique<Arena>(threads_, std::move(thread_start))) {}
 
-Pool::~Pool() = default;
+Pool::~Pool() {
+  if (process_ != getpid()) static_cast<void>(arena_.release());
+}
 
 void Pool::enter(const std::function<void()>& body) {
   arena_->arena.execute([&] { body(); });

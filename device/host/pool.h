@@ -25,7 +25,9 @@ class Pool {
 
  private:
   struct Arena;
+  int process_;  // its id
   int threads_;
+  // In a forked child it is left alone, since its end waits for the parent's threads.
   std::unique_ptr<Arena> arena_;
 };
 

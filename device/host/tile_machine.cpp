@@ -94,7 +94,7 @@ class Machine {
     const CodeValue* values = code_.values().data();
     for (size_t v = 0; v < code_.values().size(); ++v) cells_[v] = buffers_ + plan.buffer_offsets[values[v].buffer];
     for (size_t i = 0; i < count_; ++i) {
-      const Access& access = plan.accesses[i];
+      const Access& access = plan.access(i);
       bases_[i] = access.slot < 0 ? nullptr : static_cast<char*>(addresses[access.slot]) + access.offset * access.size;
     }
   }
@@ -137,7 +137,7 @@ class Machine {
     full_groups_ = grid.outer_n * grid.pitch / kGroup;
     for (const uint16_t i : plan_.direct_stores) {
       const CodeInstr& instr = instrs_[i];
-      void* memory = plan_.accesses[i].direct(bases_[i], full_);
+      void* memory = plan_.access(i).direct(bases_[i], full_);
       cells_[instr.a] = memory ? memory : buffer_of(instr.a);
     }
   }
@@ -161,7 +161,7 @@ class Machine {
     const Grid& grid = at_full(instr) ? full_ : kept_;
     switch (instr.kind) {
       case CodeInstr::load: {
-        const Access& access = plan_.accesses[i];
+        const Access& access = plan_.access(i);
         void* memory = plan_.direct[i] ? access.direct(bases_[i], grid) : nullptr;
         if (!memory && plan_.only_reduced[i]) memory = access.rows(bases_[i], grid, plan_.layout == Layout::columns);
         cells_[instr.dst] = memory ? memory : buffer_of(instr.dst);
@@ -169,12 +169,12 @@ class Machine {
         break;
       }
       case CodeInstr::store: {
-        const Access& access = plan_.accesses[i];
+        const Access& access = plan_.access(i);
         if (plan_.direct[i] && cells_[instr.a] != buffer_of(instr.a)) break;  // it is there already
         store_grid(access, bases_[i], grid, cells_[instr.a]);
         break;
       }
-      case CodeInstr::iota: iota_grid(plan_.accesses[i], grid, static_cast<int64_t*>(cells_[instr.dst])); break;
+      case CodeInstr::iota: iota_grid(plan_.access(i), grid, static_cast<int64_t*>(cells_[instr.dst])); break;
       case CodeInstr::compiled: {
         const CodeRun& run = code_.runs()[instr.run];
         const int64_t groups = full_.pitch / kGroup;
@@ -209,7 +209,7 @@ class Machine {
   int64_t pitch_of(uint16_t cell) const {
     const int32_t maker = code_.values()[cell].definition;
     const bool in_memory = plan_.only_reduced[maker] && cells_[cell] != buffer_of(cell);
-    return in_memory && full_.outer_n > 1 ? plan_.accesses[maker].outer.strides[0] : full_.pitch;
+    return in_memory && full_.outer_n > 1 ? plan_.access(maker).outer.strides[0] : full_.pitch;
   }
 
   std::byte* accumulator(int reduction) const { return buffers_ + plan_.accumulator_offsets[reduction]; }

@@ -104,13 +104,29 @@ Access make_access(const TilePlan& plan, const Segment& segment, const CodeInstr
   return access;
 }
 
+/// An access is large, and most instructions have none. The plan is kept for long, so there is no spare capacity.
+void make_accesses(TilePlan& plan, const Segment& segment) {
+  const auto& instrs = plan.code->instrs();
+  const auto names_operand = [](const CodeInstr& instr) {
+    return instr.kind == CodeInstr::load || instr.kind == CodeInstr::store || instr.kind == CodeInstr::iota;
+  };
+  plan.accesses.reserve(1 + std::count_if(instrs.begin(), instrs.end(), names_operand));
+  plan.accesses.emplace_back();
+  plan.access_of.assign(instrs.size(), 0);
+  for (size_t i = 0; i < instrs.size(); ++i) {
+    if (!names_operand(instrs[i])) continue;
+    plan.access_of[i] = static_cast<uint16_t>(plan.accesses.size());
+    plan.accesses.push_back(make_access(plan, segment, instrs[i]));
+  }
+}
+
 bool is_full(const TilePlan& plan, Level level) { return level == Level::full || plan.layout == Layout::flat; }
 
 /// Whether any store to `slot` comes after instruction `from` and not after instruction `to`.
 bool stored_between(const TilePlan& plan, int32_t slot, int32_t from, int32_t to) {
   const auto& instrs = plan.code->instrs();
   for (int32_t i = from + 1; i <= to; ++i) {
-    if (instrs[i].kind == CodeInstr::store && plan.accesses[i].slot == slot) return true;
+    if (instrs[i].kind == CodeInstr::store && plan.access(i).slot == slot) return true;
   }
   return false;
 }
@@ -120,7 +136,7 @@ bool store_can_be_direct(const TilePlan& plan, int32_t store) {
   const auto& instrs = plan.code->instrs();
   const auto& values = plan.code->values();
   const uint16_t cell = instrs[store].a;
-  const int32_t slot = plan.accesses[store].slot;
+  const int32_t slot = plan.access(store).slot;
   if (cell >= values.size() || !is_full(plan, values[cell].level)) return false;
   const CodeValue& value = values[cell];
   const CodeInstr::Kind maker = instrs[value.definition].kind;
@@ -129,19 +145,18 @@ bool store_can_be_direct(const TilePlan& plan, int32_t store) {
     if (read >= values.size()) return false;
     const int32_t definition = values[read].definition;
     return instrs[definition].kind == CodeInstr::load && plan.direct[definition] &&
-           plan.accesses[definition].slot == slot;
+           plan.access(definition).slot == slot;
   };
   for (int32_t i = value.definition + 1; i <= store; ++i) {
     const CodeInstr& instr = instrs[i];
     if (instr.kind == CodeInstr::load) {
-      if (plan.accesses[i].slot == slot) return false;
+      if (plan.access(i).slot == slot) return false;
     } else if (i != store) {
       bool reads = false;
       for_reads(*plan.code, instr, [&](uint16_t read) { reads |= reads_slot(read); });
       if (reads) return false;
     }
-    if (instr.kind == CodeInstr::store && i != store && (plan.accesses[i].slot == slot || instr.a == cell))
-      return false;
+    if (instr.kind == CodeInstr::store && i != store && (plan.access(i).slot == slot || instr.a == cell)) return false;
   }
   return !stored_between(plan, slot, store, value.last_use);
 }
@@ -153,7 +168,7 @@ void choose_direct(TilePlan& plan) {
   for (size_t i = 0; i < instrs.size(); ++i) {
     if (instrs[i].kind != CodeInstr::load || !is_full(plan, instrs[i].level)) continue;
     const int32_t last_use = values[instrs[i].dst].last_use;
-    plan.direct[i] = !stored_between(plan, plan.accesses[i].slot, static_cast<int32_t>(i), last_use - 1);
+    plan.direct[i] = !stored_between(plan, plan.access(i).slot, static_cast<int32_t>(i), last_use - 1);
   }
   plan.only_reduced = plan.direct;
   for (const CodeInstr& instr : instrs) {
@@ -214,11 +229,7 @@ TilePlan plan_tiles(const Segment& segment, const TileOptions& options) {
   if (plan.scalars.size() < plan.code->program().scalars.size()) throw std::invalid_argument("scalars are missing");
   if (plan.kept == 0 || (plan.layout == Layout::flat && plan.kept == 0)) return plan;
   choose_tiles(plan, options);
-  for (const CodeInstr& instr : plan.code->instrs()) {
-    const bool names_operand =
-        instr.kind == CodeInstr::load || instr.kind == CodeInstr::store || instr.kind == CodeInstr::iota;
-    plan.accesses.push_back(names_operand ? make_access(plan, segment, instr) : Access{});
-  }
+  make_accesses(plan, segment);
   choose_direct(plan);
   lay_out_scratch(plan);
   return plan;

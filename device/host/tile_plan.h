@@ -35,7 +35,8 @@ struct TilePlan {
   bool by_phase = false;  // separable reduction
   double tile_cost = 0;   // time of a tile in units of an addition's
 
-  std::vector<Access> accesses;       // per instruction; empty ones have slot -1 and size 0
+  std::vector<Access> accesses;       // of loads, stores and iotas, and first an empty one: slot -1 and size 0
+  std::vector<uint16_t> access_of;    // per instruction: position in `accesses`
   std::vector<uint8_t> direct;        // per instruction, loads and stores: may work on memory without a copy
   std::vector<uint8_t> only_reduced;  // per instruction: loads that reductions alone read, in their memory if possible
   std::vector<uint16_t> direct_stores;  // instructions
@@ -49,6 +50,7 @@ struct TilePlan {
   std::vector<int64_t> shared_offsets;
   int64_t shared_bytes = 0;
 
+  const Access& access(size_t instr) const { return accesses[access_of[instr]]; }
   int64_t kept_tiles() const { return splits > 1 ? tiles / splits : tiles; }
 };
 

@@ -150,8 +150,8 @@ TEST_F(MemoryPoolTest, HolesInTheHeapGoBackBeforeThePoolGrows) {
     large.push_back(std::make_unique<char[]>(100'000));  // below malloc's limit for memory of its own
     between.push_back(std::make_unique<char[]>(64));
   }
-  large.clear();
   const int64_t before = resident_bytes();
+  large.clear();
   const BlockRef block = pool.allocate(32 << 20);
   EXPECT_LT(resident_bytes(), before - (48 << 20));
 }
