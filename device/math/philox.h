@@ -19,6 +19,16 @@ AE_INLINE void wide_product(U a, uint32_t factor, U& high, U& low) {
     high = U((typename U::Raw)_mm512_mask_blend_epi32(0xaaaa, even_high, odd), 0);
     low = U((typename U::Raw)_mm512_mask_blend_epi32(0xaaaa, even, odd_low), 0);
   } else
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<U, Vec<uint32_t, 16>>) {
+    wide_product(a.lo, factor, high.lo, low.lo);
+    wide_product(a.hi, factor, high.hi, low.hi);
+  } else if constexpr (std::is_same_v<U, Vec<uint32_t, 8>>) {
+    const __m256i x = (__m256i)a.v, f = _mm256_set1_epi64x(factor);
+    const __m256i even = _mm256_mul_epu32(x, f), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), f);
+    high = U((typename U::Raw)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa), 0);
+    low = U((typename U::Raw)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa), 0);
+  } else
 #endif
   {
     using W = rebind<U, uint64_t>;
