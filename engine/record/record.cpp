@@ -13,6 +13,7 @@ namespace {
 
 using fusion::Buffer;
 using fusion::Opcode;
+using fusion::OpKind;
 using fusion::Recorder;
 using Geometry = c10::SmallVector<int64_t, 8>;
 
@@ -137,15 +138,16 @@ void write_node(Opcode opcode, DType common, c10::IntArrayRef sizes, uint32_t re
 }
 
 /// Drops the dimensions of size 1 and merges neighbours wherever all accesses allow it, for shapes of very many
-/// dimensions.
-void merge_dimensions(Geometry& sizes, uint32_t& reduced, std::span<Operand> operands) {
+/// dimensions. The last `own` dimensions stay as they are.
+void merge_dimensions(Geometry& sizes, uint32_t& reduced, std::span<Operand> operands, size_t own) {
   Geometry merged;
   uint32_t flags = 0;
   size_t kept = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 1) continue;
+    const bool is_own = d + own >= sizes.size();
+    if (sizes[d] == 1 && !is_own) continue;
     const uint32_t flag = reduced >> d & 1;
-    bool merge = kept > 0 && (flags >> (kept - 1) & 1) == flag;
+    bool merge = !is_own && kept > 0 && (flags >> (kept - 1) & 1) == flag;
     for (const Operand& operand : operands)
       merge = merge && (!operand.buffer || operand.strides[kept - 1] == operand.strides[d] * sizes[d]);
     if (merge) {
@@ -183,14 +185,16 @@ void record_operands(Opcode opcode, c10::ScalarType common, c10::IntArrayRef siz
   Geometry merged(sizes.begin(), sizes.end());
   const size_t count = operands.size();
   operands.append(outputs.begin(), outputs.end());
-  merge_dimensions(merged, reduced, {operands.data(), operands.size()});
+  // Operators on so many dimensions that read their index read it along the last two (tril, triu).
+  const size_t own = kind_of(opcode) == OpKind::indexed ? 2 : 0;
+  merge_dimensions(merged, reduced, {operands.data(), operands.size()}, own);
   const c10::ArrayRef<Operand> all = operands;
   write_node(opcode, type, merged, reduced, all.slice(0, count), all.slice(count), attributes);
 }
 
 /// True when all accesses are contiguous, have the output's shape, and share memory only as the same tensor.
 bool is_flat(Opcode opcode, c10::ArrayRef<Input> inputs, c10::ArrayRef<at::Tensor> outputs) {
-  if (needs_own_dimensions(opcode)) return false;
+  if (kind_of(opcode) == OpKind::indexed) return false;
   const at::Tensor& first = outputs[0];
   for (const at::Tensor& output : outputs)
     if (!output.is_contiguous()) return false;

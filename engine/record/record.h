@@ -71,11 +71,6 @@ class Input {
 void record_pointwise(fusion::Opcode opcode, c10::ScalarType common, c10::ArrayRef<Input> inputs,
                       c10::ArrayRef<at::Tensor> outputs, c10::ArrayRef<int64_t> attributes = {});
 
-/// True for operators whose meaning depends on the node's dimensions: their nodes are never flat.
-constexpr bool needs_own_dimensions(fusion::Opcode opcode) {
-  return opcode == fusion::Opcode::tril || opcode == fusion::Opcode::triu || opcode == fusion::Opcode::eye;
-}
-
 /// An operand of a flat node: a contiguous tensor, or a number.
 struct FlatOperand {
   FlatOperand() = default;

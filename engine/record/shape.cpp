@@ -368,7 +368,7 @@ bool Call::record_fast(Opcode opcode, Rule rule, std::initializer_list<Arg> args
   const at::Tensor& target = target_ ? *target_ : result;
   const int64_t size = common.shape->numel();
   if (size == 0) return true;
-  if (needs_own_dimensions(opcode)) [[unlikely]] {
+  if (kind_of(opcode) == fusion::OpKind::indexed) [[unlikely]] {
     record_pointwise(opcode, common.type, all_inputs(args, common.type), target, attributes);
   } else {
     record_flat(opcode, to_dtype(common.type), size, {inputs, args.size()},

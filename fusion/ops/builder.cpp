@@ -49,6 +49,13 @@ ValueId OpContext::cast(ValueId value, DType type) {
   return type_of(value) == type ? value : emit(Primitive::cast, type, value);
 }
 
+ValueId OpContext::index(int dim) {
+  if (kind_of(opcode()) == OpKind::pointwise)
+    throw std::logic_error(std::string("operator ") + name_of(opcode()) +
+                           " reads its index along a dimension, so its kind in fusion/ops/opcode.h is indexed");
+  return index_along(dim);
+}
+
 ValueId OpContext::load_compute(int i) {
   const DType common = common_type();
   return cast(cast(load(i), common), compute_type(common));

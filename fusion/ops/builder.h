@@ -37,8 +37,9 @@ class OpContext {
   void store(int i, ValueId value) { store_part(i, Part::real, value); }
   /// i64 value: row-major position of the element in the node's shape.
   virtual ValueId position() = 0;
-  /// i64 value: index along dimension `dim` of the node's shape (negative counts from the end).
-  virtual ValueId index(int dim) = 0;
+  /// i64 value: index along dimension `dim` of the node's shape (negative counts from the end). Throws std::logic_error
+  /// for a pointwise operator, whose node need not have the dimensions that it was called with.
+  ValueId index(int dim);
   /// A constant that is part of the kernel's meaning, not an argument (0, 1, 0.5…). Same constant, same value.
   virtual ValueId constant(DType type, double value) = 0;
   /// Appends an instruction; checks nothing. `type` is the dtype of the inputs (select: of b and c), for casts that of
@@ -55,6 +56,9 @@ class OpContext {
   ValueId load_compute(int i);
   /// Rounds to the common dtype, converts to the output's dtype, and stores.
   void store_result(int i, ValueId value);
+
+ private:
+  virtual ValueId index_along(int dim) = 0;
 };
 
 /// Emits the operator's primitives. Throws std::logic_error for an opcode without builder (library operators).

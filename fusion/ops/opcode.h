@@ -8,6 +8,8 @@ namespace ae::fusion {
 
 // Kinds of operators:
 //   pointwise  all accesses have the node's shape (inputs are broadcast with stride 0); no reduced dimensions
+//   indexed    pointwise, and the result depends on where in the node's dimensions an element stands: they are kept as
+//              they are (a pointwise node over contiguous operands may be recorded as one dimension)
 //   reduce     the node's shape is the input's; bits of `reduced` say which dimensions are reduced; accesses with
 //              stride 0 in all reduced dimensions are kept level (outputs of reductions, statistics), others full level
 //   library    every access has its own shape; run by a LibraryCall
@@ -84,13 +86,13 @@ namespace ae::fusion {
   X(signbit, pointwise) X(isposinf, pointwise) X(isneginf, pointwise) X(sinc, pointwise) X(entr, pointwise)           \
   X(angle, pointwise)         /* of real numbers: 0 or pi */                                                          \
   X(round_decimals, pointwise) /* in(a, power of ten); attr 0: 1 = the power divides */                               \
-  X(eye, pointwise)           /* ones on the diagonal of the node's two dims */                                       \
+  X(eye, indexed)             /* ones on the diagonal of the node's two dims */                                       \
   X(linspace, pointwise)      /* in(start, end, step, steps) */                                                       \
   X(nan_to_num, pointwise)    /* in(a, nan, posinf, neginf) */                                                        \
   X(mse, pointwise)           /* in(a, b): (a - b)^2 */                                                               \
   X(scaled_difference, pointwise) /* in(grad, a, b, scale): scale * (a - b) * grad */                                 \
-  X(tril, pointwise)          /* in(a); attr 0: diagonal; last two dims of the node; others -> 0 */                   \
-  X(triu, pointwise)                                                                                                  \
+  X(tril, indexed)            /* in(a); attr 0: diagonal; last two dims of the node; others -> 0 */                   \
+  X(triu, indexed)                                                                                                  \
   X(fused_adamw, pointwise)   /* in(param, grad, m, v, [max_v], step, lr, beta1, beta2, wd, eps): see fusion/ops/optimizer.cpp */ \
   X(fused_sgd, pointwise)     /* in(param, grad[, momentum], numbers…): see fusion/ops/optimizer.cpp */               \
   X(fused_adagrad, pointwise) /* in(param, grad, sum, numbers…): see fusion/ops/optimizer.cpp */                      \
@@ -108,7 +110,7 @@ namespace ae::fusion {
   X(exponential, pointwise)   /* in(lambda, seed, offset) */                                                          \
   X(dropout, pointwise)       /* in(a, keep_probability, scale, seed, offset) -> out, mask (bool) */                  \
   X(masked_scale, pointwise)  /* in(grad, mask, scale): grad * mask * scale */                                        \
-  X(nll_backward, pointwise)  /* in(grad, target, ignore[, total][, weight]) -> grad_in; attrs: bits, class dim */    \
+  X(nll_backward, indexed)  /* in(grad, target, ignore[, total][, weight]) -> grad_in; attrs: bits, class dim */    \
   /* Reductions. */                                                                                                   \
   X(sum, reduce) X(prod, reduce) X(amax, reduce) X(amin, reduce) X(any, reduce) X(all, reduce)                        \
   X(mean, reduce)             /* in(a, count) */                                                                      \
@@ -142,7 +144,7 @@ enum class Opcode : uint16_t {
 // Attribute 0 of copy: what PyTorch's lazy views left to be done.
 inline constexpr int64_t kCopyConjugated = 1, kCopyNegated = 2;
 
-enum class OpKind : uint8_t { pointwise, reduce, library };
+enum class OpKind : uint8_t { pointwise, indexed, reduce, library };
 
 constexpr OpKind kind_of(Opcode opcode) {
   constexpr OpKind kKinds[] = {

@@ -109,7 +109,7 @@ ValueId SegmentBuilder::iota(const Strides& strides) {
 
 ValueId SegmentBuilder::position() { return iota(row_major(segment_.dims, mapped_.kept_only)); }
 
-ValueId SegmentBuilder::index(int dim) {
+ValueId SegmentBuilder::index_along(int dim) {
   if (dim < 0) dim += node_.rank;
   const NodeSpace& space = mapped_.space;
   Strides strides{};

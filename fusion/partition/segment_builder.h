@@ -51,7 +51,6 @@ class SegmentBuilder final : public OpContext {
   ValueId load_part(int i, Part part) override;
   void store_part(int i, Part part, ValueId value) override;
   ValueId position() override;
-  ValueId index(int dim) override;
   ValueId constant(DType type, double value) override { return scalar(constants_.position(type, value), type); }
   ValueId emit(Primitive op, DType type, ValueId a, ValueId b, ValueId c) override;
   ValueId reduce(Primitive op, DType type, ValueId a) override;
@@ -59,6 +58,7 @@ class SegmentBuilder final : public OpContext {
   Level level_of(ValueId value) const override { return segment_.kernel.instrs[value].level; }
 
  private:
+  ValueId index_along(int dim) override;
   ValueId append(Instr instr);
   ValueId scalar(int32_t position, DType type);
   ValueId iota(const Strides& strides);

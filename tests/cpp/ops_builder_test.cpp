@@ -127,6 +127,16 @@ TEST(OpsBuilder, library_operators_have_no_builder) {
   EXPECT_THROW(build(context), std::logic_error);
 }
 
+TEST(OpsBuilder, only_operators_that_keep_their_dimensions_read_an_index) {
+  const NodeOperand flat{DType::kF32, false, {1}, {0, 0}};
+  const Node pointwise{Opcode::relu, DType::kF32, {}, {2}, 0, {flat}, {flat}};
+  EXPECT_THROW(NodeContext(pointwise).index(0), std::logic_error);
+  const Node indexed{Opcode::eye, DType::kF32, {}, {2, 2}, 0, {}, {{DType::kF32, false, {2, 1}, {0, 0, 0, 0}}}};
+  EXPECT_NO_THROW(NodeContext(indexed).index(-1));
+  const Node reducing{Opcode::sum, DType::kF32, {}, {2}, 1, {flat}, {{DType::kF32, false, {0}, {0}}}};
+  EXPECT_NO_THROW(NodeContext(reducing).index(0));
+}
+
 TEST(OpsBuilder, half_results_are_rounded_once_at_the_operator_s_end) {
   // 0.1 * 3 in fp32 is rounded to bf16 once: 0.30078125; rounding 0.1 first would give 0.298828125 (0.099609375 * 3).
   const NodeOperand out{DType::kBF16, false, {1}, {0}};

@@ -125,11 +125,6 @@ class NodeContext final : public OpContext {
     for (size_t d = strides.size(); d-- > 0; stride *= node_.sizes[d]) strides[d] = stride;
     return iota(strides);
   }
-  ValueId index(int dim) override {
-    std::vector<int64_t> strides(node_.sizes.size());
-    strides[dim < 0 ? dim + static_cast<int>(strides.size()) : dim] = 1;
-    return iota(strides);
-  }
   ValueId constant(DType type, double value) override {
     uint64_t word = static_cast<uint64_t>(is_floating(type) ? 0 : static_cast<int64_t>(value));
     if (is_floating(type)) std::memcpy(&word, &value, sizeof word);
@@ -155,6 +150,11 @@ class NodeContext final : public OpContext {
   Level level_of(ValueId value) const override { return kernel_.instrs[value].level; }
 
  private:
+  ValueId index_along(int dim) override {
+    std::vector<int64_t> strides(node_.sizes.size());
+    strides[dim < 0 ? dim + static_cast<int>(strides.size()) : dim] = 1;
+    return iota(strides);
+  }
   struct Memory {
     std::vector<char> bytes;
     device::OperandView view;

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -38,6 +39,24 @@ RECORDED = """
 @pytest.mark.parametrize(("op", "dtype"), cases_of(RECORDED, [torch.float32]), ids=name_of)
 def test_samples_do_not_fall_back(op: OpInfo, dtype: torch.dtype) -> None:
     check_recorded_samples(op, dtype)
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (1, 4), (1, 1), (1,), (3, 1, 1, 1), (2, 1, 1, 3), (1, 3, 1, 1)], ids=str)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_nll_loss_of_one_class_one_row_or_one_pixel(shape: tuple[int, ...], reduction: str) -> None:  # case 43
+    classes = shape[1] if len(shape) > 1 else shape[0]
+    rows = shape[:1] + shape[2:] if len(shape) > 1 else ()
+
+    def program(device: str) -> list[torch.Tensor]:
+        x = torch.linspace(-2, -1, math.prod(shape)).reshape(shape).to(device).requires_grad_()
+        target = torch.arange(math.prod(rows), device=device).remainder(classes).reshape(rows)
+        loss = F.nll_loss(x, target, reduction=reduction)
+        gradient = torch.arange(1.0, loss.numel() + 1).reshape(loss.shape).to(device)
+        return [loss, *torch.autograd.grad(loss, x, gradient)]
+
+    results = run_everywhere(program, exact=True)
+    if (shape, reduction) == ((4, 1), "none"):
+        assert results[1].flatten().tolist() == [-1, -2, -3, -4]
 
 
 ELEMENTWISE: dict[str, Callable[..., torch.Tensor]] = {

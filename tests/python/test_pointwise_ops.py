@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 
+from modes import run_everywhere
 from opinfo import assert_like, check_errors, check_samples, name_of, same_error
 
 NAMES = """
@@ -274,3 +276,12 @@ def test_nan_and_signed_zero_are_the_cpus() -> None:
         if expected.is_floating_point() and function not in either_zero:
             numbers = ~expected.isnan()
             assert torch.equal(actual.signbit()[numbers], expected.signbit()[numbers]), function
+
+
+@pytest.mark.parametrize("shape", [(1,) * 11 + (3, 1), (2,) * 9 + (1, 1, 3, 1), (1,) * 10 + (2, 3, 4, 1)], ids=len)
+def test_triangles_of_more_dimensions_than_kernels_have(shape: tuple[int, ...]) -> None:
+    def program(device: str) -> list[torch.Tensor]:
+        x = torch.arange(1.0, math.prod(shape) + 1).reshape(shape).to(device)
+        return [x.tril(), x.tril(-1), x.triu(1), x.transpose(0, -1).triu(), x.transpose(-1, -2).tril()]
+
+    run_everywhere(program, exact=True)
